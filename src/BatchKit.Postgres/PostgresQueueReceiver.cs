@@ -10,7 +10,7 @@ using Npgsql;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Claims the messages of a queue in batches, passes them to a handler, and settles each batch in the round trip that claims the next one.</summary>
+/// <summary>Claims the messages of a queue in batches, passes them to a handler, and settles batches in the round trip that claims the next ones.</summary>
 /// <remarks>
 /// Any number of receivers, in any number of processes, may share a queue. A receiver reconnects automatically. It finds work by LISTEN, and by polling in case a notification is lost.
 /// <c>AddPostgresQueueReceiver</c> registers it as a hosted service; without a host, start and stop it yourself. The caller owns the data source.
@@ -41,7 +41,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private bool _isDisposed;
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
-    /// <param name="dataSource">The database. The caller disposes it, after the receiver. Its pool needs <see cref="PostgresQueueReceiverOptions.Concurrency"/> connections, or 1 with <see cref="PostgresQueueReceiverOptions.Prefetch"/>, and 2 more, which all its receivers share.</param>
+    /// <param name="dataSource">The database. The caller disposes it, after the receiver. Its pool needs 2 connections for a receiver, 1 with <see cref="PostgresQueueReceiverOptions.Prefetch"/>, <see cref="PostgresQueueReceiverOptions.Concurrency"/> for one of an ordered queue, and 2 more, which all its receivers share.</param>
     /// <param name="options">The settings.</param>
     /// <param name="handler">Handles the messages. The caller disposes it.</param>
     /// <param name="timeProvider">The clock; the system's when null. Claims and delays use the server's clock.</param>

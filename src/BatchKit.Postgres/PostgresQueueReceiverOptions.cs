@@ -27,7 +27,7 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     [Range(0, QueueLimits.MaxShards)]
     public int Shards { get; set; }
 
-    /// <summary>How many batches this receiver handles at the same time; 10 by default. Without <see cref="Prefetch"/> each uses a connection of the pool, and keeps it for 1 s when it becomes idle.</summary>
+    /// <summary>How many batches this receiver handles at the same time; 10 by default. Batches that end at the same time are settled together, in the round trip that claims the next ones. In an ordered queue each uses a connection of the pool.</summary>
     [Range(1, 1000)]
     public int Concurrency { get; set; } = 10;
 
@@ -35,13 +35,13 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     [Range(1, 10_000)]
     public int BatchSize { get; set; } = 100;
 
-    /// <summary>The maximum bytes of payload in a batch; 8 MiB by default. A larger single message is a batch of its own.</summary>
+    /// <summary>The maximum bytes of payload in a batch, and in the batches that one round trip claims; 8 MiB by default. A larger single message is a batch of its own.</summary>
     [Range(1, 256 * 1024 * 1024)]
     public int MaxBatchBytes { get; set; } = 8 * 1024 * 1024;
 
     /// <summary>
-    /// How many messages to claim ahead of the handlers: 0, the default, or at least <see cref="BatchSize"/>. One connection fetches them for all handlers, and fetches more when half of them are used. With 0, each
-    /// handler's worker claims for itself. Prefetching helps when handlers are fast and the server is far away; on a slow disk it may be slower. Ordered queues do not support it.
+    /// How many messages to claim ahead of the handlers: 0, the default, or at least <see cref="BatchSize"/>. One connection fetches them for all handlers, and fetches more when half of them are used. Prefetching
+    /// helps when handlers are fast and the server is far away; on a slow disk it may be slower. Ordered queues do not support it.
     /// </summary>
     [Range(0, 100_000)]
     public int Prefetch { get; set; }

@@ -206,7 +206,7 @@ public sealed class HostileSurroundingsTests(PostgresFixture postgres)
 
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
 
-        await Until.TrueAsync(() => (receiver.Fault ?? receiver.Degradation)?.Contains("with Concurrency 10 this receiver needs 12", StringComparison.Ordinal) == true);
+        await Until.TrueAsync(() => (receiver.Fault ?? receiver.Degradation)?.Contains("this receiver needs 4 connections", StringComparison.Ordinal) == true);
     }
 
     [Fact]

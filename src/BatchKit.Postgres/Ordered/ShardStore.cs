@@ -16,6 +16,9 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
     private readonly OutcomePolicy _policy = new(options);
     private readonly UpkeepLimit _upkeepLimit = new(options.CommandTimeout);
 
+    // Claims for several workers would be a statement for each, so that they gain nothing by sharing.
+    public int MostClaims => 1;
+
     public async Task<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
     {
         // What the lost attempt settled was committed together with the lease that it took.

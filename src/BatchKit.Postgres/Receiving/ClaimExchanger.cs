@@ -1,8 +1,9 @@
 using BatchKit.Transports;
+using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Exchanges claims with the server for one worker, and retries until the server has settled the claims, or they have ended.</summary>
+/// <summary>Exchanges claims with the server, and retries until the server has settled the claims, or they have ended. It makes one exchange at a time.</summary>
 internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
 {
     private readonly RetrySchedule _schedule = new(parts.Options.ReconnectDelay, parts.Options.MaxReconnectDelay);
@@ -13,12 +14,16 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
     private bool _isSent;
 
     /// <summary>Settles claims, which this process then no longer holds, and takes new ones unless the receiver stops.</summary>
-    public async ValueTask<IReadOnlyList<HeldClaim>> ExchangeAsync(List<HeldClaim> settled, ClaimRequest request)
+    /// <param name="settled">The claims to settle. Those that are settled, or lost, are removed.</param>
+    /// <param name="request">What to take.</param>
+    /// <param name="isShared">True: what may be the fault of one claim is not retried for all.</param>
+    /// <returns>What was taken; null when each claim has to be exchanged alone.</returns>
+    public async ValueTask<IReadOnlyList<HeldClaim>?> ExchangeAsync(List<HeldClaim> settled, ClaimRequest request, bool isShared)
     {
         parts.Intake.Enter();
         try
         {
-            return await RepeatAsync(settled, request).ConfigureAwait(false);
+            return await RepeatAsync(settled, request, isShared).ConfigureAwait(false);
         }
         finally
         {
@@ -28,9 +33,10 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
 
     public void Dispose() => parts.Health.Forget(this);
 
-    private async ValueTask<IReadOnlyList<HeldClaim>> RepeatAsync(List<HeldClaim> settled, ClaimRequest request)
+    private async ValueTask<IReadOnlyList<HeldClaim>?> RepeatAsync(List<HeldClaim> settled, ClaimRequest request, bool isShared)
     {
         _isSent = false;
+        var attempts = 0;
         while (true)
         {
             DropLost(settled);
@@ -47,12 +53,24 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
                 Count(settled, exchange.Refused);
                 return Hold(exchange.Taken, claimedAt);
             }
+            catch (Exception exception) when (isShared && MayBeOfOne(exception, attempts++))
+            {
+                return null;
+            }
             catch (Exception exception)
             {
                 await FailedAsync(settled, exception).ConfigureAwait(false);
             }
         }
     }
+
+    // A server that does not answer in time is asked once more, for what it has done. After that it may be one claim that waits for a lock.
+    private static bool MayBeOfOne(Exception exception, int attempts) => exception switch
+    {
+        PostgresException => !ServerFault.LosesQueue(exception) && !ServerFault.IsOutage(exception),
+        NpgsqlException { InnerException: TimeoutException } => attempts > 0,
+        _ => false,
+    };
 
     private Task<ClaimExchange> TryAsync(List<HeldClaim> settled, ClaimRequest request)
     {

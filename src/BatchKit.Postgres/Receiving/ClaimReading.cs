@@ -10,9 +10,10 @@ internal static class ClaimReading
     private static readonly Comparison<QueueMessage> ByTurn = static (left, right) =>
         left.Priority != right.Priority ? right.Priority.CompareTo(left.Priority) : left.Id.CompareTo(right.Id);
 
-    public static async ValueTask<List<Claim>> ReadAsync(NpgsqlDataReader reader, string queue, int wanted, TimeSpan unreadableDelay, CancellationToken cancellationToken)
+    public static async ValueTask<List<Claim>> ReadAsync(NpgsqlDataReader reader, string queue, int wanted, int batchSize, TimeSpan unreadableDelay, CancellationToken cancellationToken)
     {
-        var claims = new List<Claim>(1);
+        var batches = new List<(long Token, QueueMessage[] Messages)>(wanted);
+        var fresh = 0L;
         var handle = OutputHandle.Named(queue);
         while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
         {
@@ -33,12 +34,15 @@ internal static class ClaimReading
 
             if (!IsInTurn(messages))
                 Array.Sort(messages, ByTurn);
-            // A retry is a batch of its own, so more messages may wait.
-            var hasMore = attempt > 1 || reader.GetInt64(7) >= wanted || reader.GetInt64(7) > messages.Length;
-            claims.Add(new Claim(reader.GetInt64(0), shard: -1, new QueueBatch(messages)) { HasMore = hasMore });
+            batches.Add((reader.GetInt64(0), messages));
+            fresh = reader.GetInt64(7);
         }
 
-        return claims;
+        // A retry is a batch of its own, so more messages may wait. The exchange may have left messages because of their bytes.
+        var retries = batches.Count(static batch => batch.Messages[0].Attempt > 1);
+        var hasMore = retries > 0 || fresh >= wanted * batchSize || fresh > batches.Sum(static batch => batch.Messages.Length);
+        batches.Sort(static (left, right) => ByTurn(left.Messages[0], right.Messages[0]));
+        return batches.ConvertAll(batch => new Claim(batch.Token, shard: -1, new QueueBatch(batch.Messages)) { HasMore = hasMore });
     }
 
     private static bool IsInTurn(QueueMessage[] messages)

@@ -38,11 +38,7 @@ internal sealed class ClaimStatements
     public ClaimStatements(Tables tables, int batchSize)
     {
         _tables = tables;
-        var noRetry = $"case when exists (select from retry) then 0 else {batchSize} end";
-        FreshFirst = One($"{Fresh($"{batchSize}")}, {Retry("case when exists (select from fresh) then 0 else 1 end")}");
-        RetriesFirst = One($"{Retry("1")}, {Fresh(noRetry)}");
-        SeveralFreshFirst = Several(batchSize, $"{Fresh($"$8 * {batchSize}")}, {Retry("case when exists (select from fresh) then 0 else $8 end")}");
-        SeveralRetriesFirst = Several(batchSize, $"{Retry("$8")}, {Fresh($"case when exists (select from retry) then 0 else $8 * {batchSize} end")}");
+        Claim = Take(batchSize);
         Done = $"""
             with gone as (
                 delete from {tables.Claims} where token = any($1) returning token, queue, unique_keys
@@ -64,17 +60,10 @@ internal sealed class ClaimStatements
         Renew = $"update {tables.Claims} set until = pg_catalog.now() + $2 where token = any($1) returning token";
     }
 
-    /// <summary>Parameters: queue, time limit, worker, most bytes, lowest rank, lowest id, token.</summary>
-    public string FreshFirst { get; }
-
-    /// <inheritdoc cref="FreshFirst"/>
-    public string RetriesFirst { get; }
-
-    /// <summary>As <see cref="FreshFirst"/>, with the first of consecutive tokens, and the number of claims.</summary>
-    public string SeveralFreshFirst { get; }
-
-    /// <inheritdoc cref="SeveralFreshFirst"/>
-    public string SeveralRetriesFirst { get; }
+    /// <summary>
+    /// Claims for several workers. Parameters: queue, time limit, worker, most bytes, lowest rank, lowest id, the first of consecutive tokens, most claims, how many of them may be retries before fresh messages.
+    /// </summary>
+    public string Claim { get; }
 
     /// <summary>Parameter: tokens.</summary>
     public string Done { get; }
@@ -92,55 +81,37 @@ internal sealed class ClaimStatements
     public string Renew { get; }
 
     // MATERIALIZED: inlined into a join, the sub-select may run again with other rows locked, and so exceed the LIMIT.
-    private string Fresh(string limit) => $"""
-        fresh as materialized (
-            select ctid, rank, id, pg_catalog.octet_length(payload) as size from {_tables.Messages}
-            where queue = $1 and due_at is null and shard is null and (rank, id) >= ($5, $6)
-            order by rank, id limit ({limit}) for update skip locked
-        )
-        """;
-
-    private string Retry(string limit) => $"""
-        retry as materialized (
-            select ctid, id from {_tables.Messages} where queue = $1 and attempts > 0 and shard is null and due_at <= pg_catalog.now()
+    private string Retry(string name, string limit) => $"""
+        {name} as materialized (
+            select ctid, id, due_at, pg_catalog.octet_length(payload) as size from {_tables.Messages} where queue = $1 and attempts > 0 and shard is null and due_at <= pg_catalog.now()
             order by due_at limit ({limit}) for update skip locked
         )
         """;
 
-    private string Freed() => $"freed as (delete from {_tables.UniqueKeys} as u using taken where taken.freed_key is not null and u.queue = $1 and u.key = taken.freed_key)";
-
-    private string One(string picks) => $"""
-        with {picks}, picked as (
-            select ctid from retry
+    // All fresh messages together have no more bytes than allowed, and all failed ones, because the server moves them in one statement, which has a time limit. The first of each may have more.
+    private string Take(int batchSize) => $"""
+        with {Retry("retry", "$9")}, fresh as materialized (
+            select ctid, rank, id, pg_catalog.octet_length(payload) as size from {_tables.Messages}
+            where queue = $1 and due_at is null and shard is null and (rank, id) >= ($5, $6)
+            order by rank, id limit (($8 - (select pg_catalog.count(*) from retry)) * {batchSize}) for update skip locked
+        ), {Retry("late", "case when exists (select from retry) or exists (select from fresh) then 0 else $8 end")}, picked as (
+            select ctid, id as lone, 0 as turn from (
+                select ctid, id, size, pg_catalog.sum(size) over (order by due_at, id rows unbounded preceding) as upto from (select * from retry union all select * from late) as failed
+            ) as measured where upto <= $4 or upto = size
             union all
-            select ctid from (select ctid, size, pg_catalog.sum(size) over (order by rank, id rows unbounded preceding) as upto from fresh) as measured where upto <= $4 or upto = size
+            select ctid, null, turn from (
+                select ctid, size, (pg_catalog.row_number() over so_far - 1) / {batchSize} as turn, pg_catalog.sum(size) over so_far as upto
+                from fresh window so_far as (order by rank, id rows unbounded preceding)
+            ) as measured where upto <= $4 or upto = size
         ), taken as (
             delete from {_tables.Messages} as m using picked where m.ctid = picked.ctid
-            returning m.id, m.rank, m.enqueued_at, m.attempts, m.header, m.payload, {KeptKey}
-        ), {Freed()}
-        insert into {_tables.Claims} {NewClaim}
-        select $7, $1, pg_catalog.now() + $2, $3, {Arrays}
-        from taken having pg_catalog.count(*) > 0
-        returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select pg_catalog.count(*) from fresh)
-        """;
-
-    // A message larger than half the limit gets a claim of its own. The others are split at each half of the limit, so that no claim exceeds the limit.
-    private string Several(int batchSize, string picks) => $"""
-        with {picks}, measured as (
-            select ctid, case when size > $4 / 2 then id end as lone, (pg_catalog.row_number() over (order by rank, id) - 1) / {batchSize} as turn,
-                pg_catalog.sum(case when size > $4 / 2 then 0 else size end) over (order by rank, id rows unbounded preceding) * 2 / $4 as part
-            from fresh
-        ), picked as (
-            select ctid, id as lone, 0 as turn, 0 as part from retry
-            union all
-            select ctid, lone, turn, case when lone is null then part else 0 end from measured
-        ), taken as (
-            delete from {_tables.Messages} as m using picked where m.ctid = picked.ctid
-            returning m.id, m.rank, m.enqueued_at, m.attempts, m.header, m.payload, picked.lone, picked.turn, picked.part, {KeptKey}
-        ), {Freed()}
+            returning m.id, m.rank, m.enqueued_at, m.attempts, m.header, m.payload, picked.lone, picked.turn, {KeptKey}
+        ), freed as (
+            delete from {_tables.UniqueKeys} as u using taken where taken.freed_key is not null and u.queue = $1 and u.key = taken.freed_key
+        )
         insert into {_tables.Claims} {NewClaim}
         select $7 + pg_catalog.row_number() over () - 1, $1, pg_catalog.now() + $2, $3, {Arrays}
-        from taken group by lone, turn, part
+        from taken group by lone, turn
         returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select pg_catalog.count(*) from fresh)
         """;
 

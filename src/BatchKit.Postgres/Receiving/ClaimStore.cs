@@ -9,6 +9,9 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
     // About ten thousand dead entries. Below that, looking from the beginning costs less than a batch.
     private static readonly TimeSpan FarLook = TimeSpan.FromMilliseconds(10);
 
+    // Of one exchange. More would gain nothing, and take longer.
+    private const int MostMessages = 1000;
+
     private readonly TimeProvider _timeProvider = timeProvider ?? TimeProvider.System;
     private readonly ClaimFloor _floor = floor ?? new ClaimFloor(FarLook);
     private readonly ClaimStatements _statements = new(tables, options.BatchSize);
@@ -17,6 +20,8 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
     private readonly UpkeepLimit _upkeepLimit = new(options.CommandTimeout);
     private readonly TimeSpan _unreadableDelay = OutcomePolicy.UnreadableDelay(options);
     private readonly int _timeoutSeconds = WholeSeconds.Of(options.CommandTimeout);
+
+    public int MostClaims { get; } = Math.Max(2, MostMessages / options.BatchSize);
 
     public async Task<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
     {
@@ -58,7 +63,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
                 if (request.Claims > 0)
                 {
                     await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
-                    taken = await ClaimReading.ReadAsync(reader, queue.Name, request.Claims * options.BatchSize, _unreadableDelay, cancellationToken).ConfigureAwait(false);
+                    taken = await ClaimReading.ReadAsync(reader, queue.Name, request.Claims, options.BatchSize, _unreadableDelay, cancellationToken).ConfigureAwait(false);
                 }
 
                 // An error of the commit is reported after the last row.
@@ -83,7 +88,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
             {
                 await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 // It is unknown whether more messages wait, so each claim says so.
-                var adopted = await ClaimReading.ReadAsync(reader, queue.Name, wanted: 0, _unreadableDelay, cancellationToken).ConfigureAwait(false);
+                var adopted = await ClaimReading.ReadAsync(reader, queue.Name, wanted: 0, options.BatchSize, _unreadableDelay, cancellationToken).ConfigureAwait(false);
                 await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 return adopted;
             }
@@ -156,13 +161,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
 
     private NpgsqlBatchCommand Claim(ClaimRequest request, ClaimFloor.Position from)
     {
-        var command = new NpgsqlBatchCommand((request.Claims > 1, request.RetriesFirst) switch
-        {
-            (false, false) => _statements.FreshFirst,
-            (false, true) => _statements.RetriesFirst,
-            (true, false) => _statements.SeveralFreshFirst,
-            (true, true) => _statements.SeveralRetriesFirst,
-        });
+        var command = new NpgsqlBatchCommand(_statements.Claim);
         command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = queue.Id });
         command.Parameters.Add(new NpgsqlParameter<TimeSpan> { TypedValue = options.ClaimTimeLimit });
         command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = worker });
@@ -170,8 +169,8 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
         command.Parameters.Add(new NpgsqlParameter<short> { TypedValue = from.Rank });
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = from.Id });
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = request.Token });
-        if (request.Claims > 1)
-            command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = request.Claims });
+        command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = request.Claims });
+        command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = request.Retries });
         return command;
     }
 

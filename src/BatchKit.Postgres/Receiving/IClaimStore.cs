@@ -13,6 +13,9 @@ internal interface IClaimStore
     /// </remarks>
     Task<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken);
 
+    /// <summary>The most claims that one exchange takes.</summary>
+    int MostClaims { get; }
+
     /// <summary>Renews claims for another time limit.</summary>
     /// <returns>The claims that had ended.</returns>
     Task<IReadOnlyList<Claim>> RenewAsync(NpgsqlConnection connection, IReadOnlyList<Claim> held, CancellationToken cancellationToken);
@@ -32,6 +35,9 @@ internal sealed class Claim(long token, int shard, QueueBatch batch)
 
     /// <summary>All messages, which are settled together.</summary>
     public QueueBatch Batch { get; } = batch;
+
+    /// <summary>The bytes of all payloads.</summary>
+    public long Bytes { get; } = batch.Sum(static message => (long)message.Payload.Length);
 
     /// <summary>The messages for the handler; null when it gets none. The others are marked already.</summary>
     public QueueBatch? Readable { get; } = batch.WithoutWithheld();
@@ -61,10 +67,10 @@ internal sealed class QueueBatch(QueueMessage[] messages) : IReadOnlyList<QueueM
     IEnumerator IEnumerable.GetEnumerator() => messages.GetEnumerator();
 }
 
-/// <summary>A worker's request for claims.</summary>
-/// <param name="Claims">The maximum number of claims; 0 only settles. More than 1 is for prefetching, which only queues without order support.</param>
-/// <param name="RetriesFirst">True claims a failed message that is due, in a batch of its own, before fresh ones. Workers alternate, so that neither starves.</param>
-internal readonly record struct ClaimRequest(int Claims, bool RetriesFirst)
+/// <summary>A request for claims.</summary>
+/// <param name="Claims">The maximum number of claims; 0 only settles.</param>
+/// <param name="Retries">How many of them are failed messages that are due, each in a batch of its own, before fresh ones. Workers alternate, so that neither starves.</param>
+internal readonly record struct ClaimRequest(int Claims, int Retries)
 {
     /// <summary>Names the exchange in the database. Random, not from a sequence: after a crash or fail-over a sequence may repeat values, and a new claim would get a lost claim's token.</summary>
     public long Token { get; init; } = Random.Shared.NextInt64();

@@ -29,10 +29,10 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
         while (!ending.IsCompleted)
         {
             await Task.WhenAny(ending, _progress.WaitAsync(CancellationToken.None)).ConfigureAwait(false);
-            await exchanger.ExchangeAsync(TakeHandled(), request: default).ConfigureAwait(false);
+            await exchanger.ExchangeAsync(TakeHandled(), request: default, isShared: false).ConfigureAwait(false);
         }
 
-        await exchanger.ExchangeAsync(TakeHandled(), request: default).ConfigureAwait(false);
+        await exchanger.ExchangeAsync(TakeHandled(), request: default, isShared: false).ConfigureAwait(false);
         await Task.WhenAll(ending, waking).ConfigureAwait(false);
     }
 
@@ -53,7 +53,7 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
             if (wanted > 0)
                 _mayHaveWork = false;
             isRetriesTurn = !isRetriesTurn;
-            foreach (var held in await exchanger.ExchangeAsync(handled, new ClaimRequest(wanted, isRetriesTurn)).ConfigureAwait(false))
+            foreach (var held in (await exchanger.ExchangeAsync(handled, new ClaimRequest(wanted, isRetriesTurn ? wanted : 0), isShared: false).ConfigureAwait(false))!)
                 MakeReady(held);
         }
     }

@@ -87,15 +87,22 @@ internal static class PoolNeeds
     // One for the listener, and one that upkeep and renewal share.
     private const int OtherConnections = 2;
 
-    public static int SizeFor(PostgresQueueReceiverOptions options) => (options.Prefetch > 0 ? 1 : options.Concurrency) + OtherConnections;
+    public static int SizeFor(PostgresQueueReceiverOptions options) => Exchanges(options) + OtherConnections;
 
     /// <summary>Describes an error in a sentence; for an exhausted pool the sentence names the setting to change.</summary>
     public static string Describe(Exception exception, PostgresQueueReceiverOptions options) => exception switch
     {
         // Npgsql has no exception type for it.
         NpgsqlException { InnerException: TimeoutException } when FailureText.MessageOf(exception).Contains("pool", StringComparison.OrdinalIgnoreCase) =>
-            $"The pool of connections is exhausted: with {nameof(options.Concurrency)} {options.Concurrency} this receiver needs {SizeFor(options)}. Raise 'Maximum Pool Size', or lower {nameof(options.Concurrency)}.",
+            $"The pool of connections is exhausted: this receiver needs {SizeFor(options)} connections, and other users of the data source need theirs. Raise 'Maximum Pool Size'.",
         _ => ServerFault.Describe(exception),
+    };
+
+    private static int Exchanges(PostgresQueueReceiverOptions options) => options switch
+    {
+        { Shards: > 0 } => options.Concurrency,
+        { Prefetch: > 0 } => 1,
+        _ => Math.Min(options.Concurrency, SharedExchanges.Lanes),
     };
 }
 

@@ -29,6 +29,8 @@ internal sealed class ReceiverSession(ReceiverParts parts, IMessageHandler<Queue
         finally
         {
             parts.Connections.Listener.Remove(subscription);
+            // A fault in a worker ends the session too.
+            await parts.Stop.StopAsync().ConfigureAwait(false);
             await settled.CancelAsync().ConfigureAwait(false);
             await renewal.ConfigureAwait(false);
             await others.ConfigureAwait(false);
@@ -49,9 +51,10 @@ internal sealed class ReceiverSession(ReceiverParts parts, IMessageHandler<Queue
         var runner = new BatchRunner(parts, handler);
         if (parts.Options.Prefetch > 0)
             return new Prefetcher(parts, runner).RunAsync();
+        var exchanges = new SharedExchanges(parts);
         var workers = new Task[parts.Options.Concurrency];
         for (var index = 0; index < workers.Length; index++)
-            workers[index] = new Worker(parts, runner).RunAsync();
+            workers[index] = new Worker(parts, exchanges, runner).RunAsync();
         return Task.WhenAll(workers);
     }
 }

@@ -1,12 +1,11 @@
 namespace BatchKit.Postgres.Receiving;
 
 /// <summary>Claims and handles one batch at a time, and settles it in the exchange that claims the next one.</summary>
-internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
+internal sealed class Worker(ReceiverParts parts, SharedExchanges exchanges, BatchRunner runner)
 {
     // How soon upkeep looks for the message of a notification when a worker found none: it may be delayed, or another worker was faster. Not at once, because many wakes find no work.
     private static readonly TimeSpan LookSoon = TimeSpan.FromMilliseconds(50);
 
-    private readonly List<HeldClaim> _settled = new(1);
     private readonly RetryShare _retryShare = new();
 
     public async Task RunAsync()
@@ -20,11 +19,12 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
 
     private async ValueTask WorkAsync(ClaimExchanger exchanger)
     {
+        HeldClaim? settled = null;
         var hasDone = false;
         while (true)
         {
-            var taken = await exchanger.ExchangeAsync(_settled, new ClaimRequest(Claims: 1, _retryShare.IsRetriesTurn)).ConfigureAwait(false);
-            if (taken.Count == 0)
+            var taken = await exchanges.ExchangeAsync(exchanger, settled, _retryShare.IsRetriesTurn).ConfigureAwait(false);
+            if (taken is null)
             {
                 // Nothing was looked for while the intake is closed.
                 if (!hasDone && parts.Intake.IsOpen)
@@ -32,12 +32,12 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
                 return;
             }
 
-            if (taken[0].Claim.HasMore)
+            if (taken.Claim.HasMore)
                 parts.Signal.Wake();
-            await runner.RunAsync(taken[0]).ConfigureAwait(false);
-            _retryShare.Took(parts.TimeProvider.GetElapsedTime(taken[0].ClaimedAt), isRetry: taken[0].Claim.Batch[0].Attempt > 1);
-            hasDone = IsDone(taken[0].Claim.Batch);
-            _settled.Add(taken[0]);
+            await runner.RunAsync(taken).ConfigureAwait(false);
+            _retryShare.Took(parts.TimeProvider.GetElapsedTime(taken.ClaimedAt), isRetry: taken.Claim.Batch[0].Attempt > 1);
+            hasDone = IsDone(taken.Claim.Batch);
+            settled = taken;
         }
     }
 

@@ -87,7 +87,7 @@ internal sealed class OrderedQueue : IAsyncDisposable
     }
 
     public async Task<ClaimExchange> ExchangeAsync(IReadOnlyList<Claim> settled, int claims = 1, ShardStore? store = null) =>
-        await (store ?? Store).ExchangeAsync(_connection, settled, new ClaimRequest(claims, RetriesFirst: false), CancellationToken.None);
+        await (store ?? Store).ExchangeAsync(_connection, settled, new ClaimRequest(claims, Retries: 0), CancellationToken.None);
 
     public Task<UpkeepReport> UpkeepAsync() => Store.UpkeepAsync(_connection, CancellationToken.None);
 

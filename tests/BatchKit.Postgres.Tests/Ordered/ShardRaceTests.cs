@@ -29,7 +29,7 @@ public sealed class ShardRaceTests(PostgresFixture fixture)
             IReadOnlyList<Claim> held = [];
             while (Volatile.Read(ref left) > 0)
             {
-                var exchange = await store.ExchangeAsync(connection, held, new ClaimRequest(1, RetriesFirst: false), CancellationToken.None);
+                var exchange = await store.ExchangeAsync(connection, held, new ClaimRequest(1, Retries: 0), CancellationToken.None);
                 Assert.Empty(exchange.Refused);
                 held = exchange.Taken;
                 foreach (var message in held.SelectMany(claim => claim.Batch))
@@ -41,7 +41,7 @@ public sealed class ShardRaceTests(PostgresFixture fixture)
                 }
             }
 
-            await store.ExchangeAsync(connection, held, new ClaimRequest(0, RetriesFirst: false), CancellationToken.None);
+            await store.ExchangeAsync(connection, held, new ClaimRequest(0, Retries: 0), CancellationToken.None);
         })));
 
         Assert.Equal(keys, handled.Count);

@@ -7,20 +7,20 @@ namespace BatchKit.Postgres.Tests.Receiving;
 public sealed class ClaimPlanTests(PostgresFixture fixture)
 {
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task A_claim_that_was_planned_on_an_empty_table_is_still_an_index_scan_on_a_large_one(bool retriesFirst)
+    [InlineData(0)]
+    [InlineData(1)]
+    public async Task A_claim_that_was_planned_on_an_empty_table_is_still_an_index_scan_on_a_large_one(int retries)
     {
         await using var scene = await ClaimScene.OpenAsync(fixture);
         var statements = new ClaimStatements(new Tables(scene.Schema.Name), batchSize: 100);
-        await ClaimPlan.PrepareAsync(scene.Connection, retriesFirst ? statements.RetriesFirst : statements.FreshFirst);
-        await ExplainAsync(scene);
+        await ClaimPlan.PrepareAsync(scene.Connection, statements.Claim);
+        await ExplainAsync(scene, retries);
 
         await scene.Schema.ExecuteAsync($"insert into {{s}}.messages (queue, payload) select {scene.Queue.Id} + number % 2, 'x' from generate_series(1, 50000) as number");
         await scene.Schema.ExecuteAsync($"insert into {{s}}.messages (queue, attempts, due_at, payload) select {scene.Queue.Id}, 1, now(), 'x' from generate_series(1, 50000)");
-        var planned = await ExplainAsync(scene);
+        var planned = await ExplainAsync(scene, retries);
         await scene.Schema.ExecuteAsync("analyze {s}.messages");
-        var replanned = await ExplainAsync(scene);
+        var replanned = await ExplainAsync(scene, retries);
 
         Assert.All([planned, replanned], static plan =>
         {
@@ -38,7 +38,7 @@ public sealed class ClaimPlanTests(PostgresFixture fixture)
         await using var scene = await ClaimScene.OpenAsync(fixture);
         Assert.SkipUnless(await scene.Schema.ScalarAsync<bool>("select pg_jit_available()"), "This server compiles nothing.");
         await ExecuteAsync(scene, "set jit = on; set jit_above_cost = 0");
-        await ClaimPlan.PrepareAsync(scene.Connection, new ClaimStatements(new Tables(scene.Schema.Name), batchSize: 100).FreshFirst);
+        await ClaimPlan.PrepareAsync(scene.Connection, new ClaimStatements(new Tables(scene.Schema.Name), batchSize: 100).Claim);
 
         var plan = await ClaimPlan.ExplainAsync(scene.Connection, scene.Queue.Id, options: "costs on");
 
@@ -67,5 +67,5 @@ public sealed class ClaimPlanTests(PostgresFixture fixture)
         await command.ExecuteNonQueryAsync();
     }
 
-    private static async Task<string> ExplainAsync(ClaimScene scene) => string.Join('\n', await ClaimPlan.ExplainAsync(scene.Connection, scene.Queue.Id));
+    private static async Task<string> ExplainAsync(ClaimScene scene, int retries) => string.Join('\n', await ClaimPlan.ExplainAsync(scene.Connection, scene.Queue.Id, retries: retries));
 }

@@ -68,13 +68,13 @@ internal sealed class ClaimScene : IAsyncDisposable
 
     public async Task<Claim?> ClaimAsync(bool retriesFirst = false, ClaimStore? store = null)
     {
-        var exchange = await (store ?? Store).ExchangeAsync(Connection, [], new ClaimRequest(Claims: 1, retriesFirst), CancellationToken.None);
+        var exchange = await (store ?? Store).ExchangeAsync(Connection, [], new ClaimRequest(Claims: 1, retriesFirst ? 1 : 0), CancellationToken.None);
         return exchange.Taken.Count == 0 ? null : exchange.Taken[0];
     }
 
     /// <summary>Settles them; returns those that were refused.</summary>
     public async Task<IReadOnlyList<Claim>> SettleAsync(params Claim[] claims) =>
-        (await Store.ExchangeAsync(Connection, claims, new ClaimRequest(Claims: 0, RetriesFirst: false), CancellationToken.None)).Refused;
+        (await Store.ExchangeAsync(Connection, claims, new ClaimRequest(Claims: 0, Retries: 0), CancellationToken.None)).Refused;
 
     public Task<UpkeepReport> UpkeepAsync() => Store.UpkeepAsync(Connection, CancellationToken.None);
 

@@ -146,25 +146,54 @@ public sealed class ClaimTests(PostgresFixture fixture)
         await scene.InsertRetryAsync("poison", attempts: 1);
         await scene.InsertRetryAsync("poison too", attempts: 1);
 
-        var fresh = await scene.Store.ExchangeAsync(scene.Connection, [], new ClaimRequest(Claims: 2, RetriesFirst: false), CancellationToken.None);
-        var retries = await scene.Store.ExchangeAsync(scene.Connection, [], new ClaimRequest(Claims: 2, RetriesFirst: true), CancellationToken.None);
+        var fresh = await scene.Store.ExchangeAsync(scene.Connection, [], new ClaimRequest(Claims: 2, Retries: 0), CancellationToken.None);
+        var retries = await scene.Store.ExchangeAsync(scene.Connection, [], new ClaimRequest(Claims: 2, Retries: 2), CancellationToken.None);
 
         Assert.Equal(["a b", "c d"], fresh.Taken.Select(static claim => string.Join(' ', ClaimScene.TextsOf(claim))).Order());
         Assert.Equal(["poison", "poison too"], retries.Taken.Select(static claim => string.Join(' ', ClaimScene.TextsOf(claim))).Order());
         Assert.Equal(4, fresh.Taken.Concat(retries.Taken).Select(static claim => claim.Token).Distinct().Count());
+        Assert.All(fresh.Taken.Concat(retries.Taken), static claim => Assert.True(claim.HasMore));
     }
 
     [Fact]
-    public async Task None_of_several_claims_has_more_bytes_than_allowed()
+    public async Task Several_claims_share_retries_and_fresh_messages_as_asked_for_and_say_when_nothing_is_left()
     {
-        await using var scene = await ClaimScene.OpenAsync(fixture, static options => (options.BatchSize, options.MaxBatchBytes) = (50, 100));
+        await using var scene = await ClaimScene.OpenAsync(fixture, static options => options.BatchSize = 2);
+        await scene.InsertAsync("a", "b", "c", "d", "e", "f");
+        await scene.InsertRetryAsync("poison", attempts: 1);
+        await scene.InsertRetryAsync("poison too", attempts: 1);
+
+        Assert.Equal(["a b", "c d", "poison"], await TakeAsync(3, retries: 1));
+        await scene.InsertAsync("g");
+        Assert.Equal(["e f", "g", "poison too"], await TakeAsync(4, retries: 3));
+        await scene.InsertAsync("h", "i", "j");
+        var last = await scene.Store.ExchangeAsync(scene.Connection, [], new ClaimRequest(Claims: 3, Retries: 0), CancellationToken.None);
+        Assert.Equal([2, 1], last.Taken.Select(static claim => claim.Batch.Count));
+        Assert.All(last.Taken, static claim => Assert.False(claim.HasMore));
+
+        async Task<IEnumerable<string>> TakeAsync(int claims, int retries) =>
+            (await scene.Store.ExchangeAsync(scene.Connection, [], new ClaimRequest(claims, retries), CancellationToken.None)).Taken.Select(static claim => string.Join(' ', ClaimScene.TextsOf(claim))).Order();
+    }
+
+    [Fact]
+    public async Task Several_claims_together_have_no_more_bytes_than_allowed()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture, static options => (options.BatchSize, options.MaxBatchBytes) = (3, 100));
         var random = new Random(1);
-        await scene.InsertAsync([.. Enumerable.Range(0, 60).Select(_ => new string('x', random.Next(1, 140)))]);
+        string[] texts = [.. Enumerable.Range(0, 60).Select(_ => new string('x', random.Next(1, 140)))];
+        await scene.InsertAsync(texts);
+        foreach (var text in texts)
+            await scene.InsertRetryAsync(text, attempts: 1);
 
-        var exchange = await scene.Store.ExchangeAsync(scene.Connection, [], new ClaimRequest(Claims: 2, RetriesFirst: false), CancellationToken.None);
-
-        Assert.Equal(60, exchange.Taken.Sum(static claim => claim.Batch.Count));
-        Assert.All(exchange.Taken, static claim => Assert.True(claim.Batch.Count == 1 || claim.Batch.Sum(static message => message.Payload.Length) <= 100));
+        var left = 2 * texts.Length;
+        for (var retries = 0; left > 0; retries = 4 - retries)
+        {
+            var taken = (await scene.Store.ExchangeAsync(scene.Connection, [], new ClaimRequest(Claims: 4, retries), CancellationToken.None)).Taken;
+            Assert.All(taken.GroupBy(static claim => claim.Batch[0].Attempt), static group => Assert.True(group.Sum(static claim => claim.Batch.Count) == 1 || group.Sum(static claim => claim.Bytes) <= 100));
+            Assert.InRange(taken.Count, 1, 4);
+            left -= taken.Sum(static claim => claim.Batch.Count);
+            Assert.True(left == 0 || taken[0].HasMore || retries == 0);
+        }
     }
 
     [Fact]

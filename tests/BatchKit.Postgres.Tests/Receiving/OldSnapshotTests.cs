@@ -64,7 +64,7 @@ public sealed class OldSnapshotTests(ITestOutputHelper report)
     private static async Task<(string Plan, long PagesRead)> ExplainAsync(TestSchema schema, long? floor)
     {
         await using var connection = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
-        await ClaimPlan.PrepareAsync(connection, new ClaimStatements(new Tables("batchkit"), batchSize: 100).FreshFirst);
+        await ClaimPlan.PrepareAsync(connection, new ClaimStatements(new Tables("batchkit"), batchSize: 100).Claim);
         var lines = await ClaimPlan.ExplainAsync(connection, queue: 1, floor, options: "analyze, buffers, costs off, timing off");
         // The first is of the whole statement.
         var buffers = lines.First(static line => line.Contains("Buffers:", StringComparison.Ordinal));

@@ -12,7 +12,7 @@ namespace BatchKit.Postgres.Tests.Receiving;
 /// <summary>An exchange whose answer is lost is repeated with its token, and takes over what the lost attempt claimed and settled.</summary>
 public sealed class RepeatedExchangeTests(PostgresFixture postgres)
 {
-    private static readonly ClaimRequest Request = new(Claims: 1, RetriesFirst: false);
+    private static readonly ClaimRequest Request = new(Claims: 1, Retries: 0);
 
     [Theory]
     [InlineData(0, 1)]
@@ -63,11 +63,13 @@ public sealed class RepeatedExchangeTests(PostgresFixture postgres)
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(4)]
-    public async Task A_receiver_whose_answers_are_lost_handles_each_message_once_counts_it_and_warns_of_no_loss(int shards)
+    [InlineData(0, 1)]
+    [InlineData(0, 4)]
+    [InlineData(4, 1)]
+    public async Task A_receiver_whose_answers_are_lost_handles_each_message_once_counts_it_and_warns_of_no_loss(int shards, int workers)
     {
         await using var scene = await Scene.OpenAsync(postgres, shards);
+        scene.Options.Concurrency = workers;
         await scene.InsertAsync(20);
         var log = new LogCollector();
         var logger = new Logger<PostgresQueueReceiver>(log);
@@ -139,15 +141,18 @@ public sealed class RepeatedExchangeTests(PostgresFixture postgres)
     private sealed class LosingStore(IClaimStore inner) : IClaimStore
     {
         private int _exchanges;
+        private int _lost;
 
-        public int Lost { get; private set; }
+        public int MostClaims => inner.MostClaims;
+
+        public int Lost => _lost;
 
         public async Task<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
         {
             var exchange = await inner.ExchangeAsync(connection, settled, request, cancellationToken);
-            if (++_exchanges % 2 == 0)
+            if (Interlocked.Increment(ref _exchanges) % 2 == 0)
                 return exchange;
-            Lost++;
+            Interlocked.Increment(ref _lost);
             throw new NpgsqlException("The answer is lost.");
         }
 

@@ -11,7 +11,7 @@ public sealed class SettlementTests(PostgresFixture fixture)
         await scene.InsertAsync("a", "b", "c");
         var claim = await scene.ClaimAsync();
 
-        var exchange = await scene.Store.ExchangeAsync(scene.Connection, [claim!], new ClaimRequest(Claims: 1, RetriesFirst: false), CancellationToken.None);
+        var exchange = await scene.Store.ExchangeAsync(scene.Connection, [claim!], new ClaimRequest(Claims: 1, Retries: 0), CancellationToken.None);
 
         Assert.Empty(exchange.Refused);
         Assert.Equal(["c"], ClaimScene.TextsOf(Assert.Single(exchange.Taken)));

@@ -3,6 +3,10 @@ using BatchKit.MQTTnet.Tests.Support;
 using BatchKit.Testing;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
+using MQTTnet;
+using MQTTnet.Packets;
+using MQTTnet.Protocol;
+using MQTTnet.Server;
 
 namespace BatchKit.MQTTnet.Tests;
 
@@ -12,6 +16,7 @@ public sealed class InjectUnderLoadTests
 {
     private const int Messages = 100_000;
     private const int Topics = 50;
+    private const int OwnMessages = 20_000;
     private const int Writers = 2;
 
     [Fact]
@@ -34,6 +39,44 @@ public sealed class InjectUnderLoadTests
         Assert.All(subscribers, subscriber => Assert.DoesNotContain(subscriber.Messages, IsCorrupted));
         Assert.All(subscribers, subscriber => Assert.Equal(Messages, subscriber.Texts.Distinct().Count()));
         Assert.Equal(0, host.Services.GetRequiredService<MqttServerTransport>().GetStatistics().DroppedMessages);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Own_messages_for_20_000_topics_arrive_with_the_payload_and_properties_that_were_given(bool isInjected)
+    {
+        await using var server = await TestServer.StartAsync(static options => options.WithMaxPendingMessagesPerClient(OwnMessages), new BatchedWriteServerAdapter());
+        var subscriber = await Subscriber.StartAsync(server, "#", MqttQualityOfServiceLevel.AtLeastOnce);
+        MqttApplicationMessage[] messages = [.. Enumerable.Range(0, OwnMessages).Select(MakeOwn)];
+
+        if (isInjected)
+            Assert.True((await server.Server.InjectManyAsync(messages).AsTask().WithinDeadline()).Messages.IsSuccess);
+        else
+            Assert.True((await (await server.ConnectAsync(new BatchedWriteClientAdapterFactory())).PublishManyAsync(messages).AsTask().WithinDeadline()).IsSuccess);
+        await subscriber.WaitForMessagesAsync(OwnMessages);
+
+        Assert.Equal(messages.Select(static message => message.Topic), subscriber.Messages.Select(static message => message.Topic));
+        Assert.All(subscriber.Messages.Index(), static arrived =>
+        {
+            Assert.Equal(TextOf(arrived.Index), arrived.Item.Text);
+            Assert.Equal([ShownOf(arrived.Index, 0), ShownOf(arrived.Index, 1)], arrived.Item.Properties);
+        });
+    }
+
+    private static MqttApplicationMessage MakeOwn(int number) => new()
+    {
+        Topic = $"topic/{number}",
+        PayloadSegment = Some.Bytes(TextOf(number)),
+        QualityOfServiceLevel = MqttQualityOfServiceLevel.AtLeastOnce,
+        Retain = true,
+        UserProperties = [.. Enumerable.Range(0, 2).Select(place => PropertyOf(number, place)).Select(static property => UserProperty.Create(property.Key, property.Value))],
+    };
+
+    private static string ShownOf(int number, int place)
+    {
+        var property = PropertyOf(number, place);
+        return $"{property.Key} = {property.Value}";
     }
 
     private static IHost MakeHost(TestServer server)

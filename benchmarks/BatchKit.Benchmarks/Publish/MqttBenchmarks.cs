@@ -4,6 +4,7 @@ using BatchKit.Benchmarks.Measuring;
 using BatchKit.Benchmarks.Publishers;
 using BatchKit.Benchmarks.RawMqtt;
 using BatchKit.TestServers.Mosquitto;
+using BatchKit.TestServers.Network;
 
 namespace BatchKit.Benchmarks.Publish;
 
@@ -17,7 +18,7 @@ internal sealed class MqttBenchmarks : ISuiteRunner
 
     // With a window of 1000 only the ways that have more than one message under way, and only with QoS 1, differ from the default.
     private static readonly PublishWay[] WindowWays =
-        [PublishWay.Floor, PublishWay.PublishMany, PublishWay.Scope, PublishWay.MosquittoPub, PublishWay.MqttNetPipelined];
+        [PublishWay.Floor, PublishWay.PublishMany, PublishWay.Scope, PublishWay.MosquittoPub, PublishWay.MqttNetPipelined, PublishWay.MqttNetPublishMany];
 
     private readonly List<MqttRow> _rows = [];
     private readonly List<PacedRow> _paced = [];
@@ -50,14 +51,14 @@ internal sealed class MqttBenchmarks : ISuiteRunner
         var duration = TimeSpan.FromMilliseconds(suite.IterationMilliseconds);
         MeasureRates(suite, cast, duration, readings);
         MeasurePaced(suite, cast, duration, readings);
-        if (!everything || IsOneBroker)
+        if (IsOneBroker)
             return readings;
-        _servers = ServerTable.Measure(cast, Math.Min(suite.Rounds, 3), suite.Iterations * duration);
-        _settings = IsShort ? null : SettingsTables.Measure(cast, Math.Min(suite.Rounds, 3), suite.Iterations * duration);
+        _servers = ServerTable.Measure(cast, suite.Rounds, suite.Iterations * duration, readings, everything);
+        _settings = IsShort || !everything ? null : SettingsTables.Measure(cast, Math.Min(suite.Rounds, 3), suite.Iterations * duration);
         return readings;
     }
 
-    private static IEnumerable<PublishWay> PacedWays => [PublishWay.Floor, PublishWay.Scope, PublishWay.MqttNetPipelined];
+    private static IEnumerable<PublishWay> PacedWays => [PublishWay.Floor, PublishWay.Scope, PublishWay.MqttNetPipelined, PublishWay.MqttNetPublishMany];
 
     private (string Name, MosquittoServerOptions Options)[] Brokers => IsShort || IsOneBroker
         ? [("default", new MosquittoServerOptions { Persistence = false })]
@@ -104,11 +105,22 @@ internal sealed class MqttBenchmarks : ISuiteRunner
         using var stage = new MqttStage(Brokers[0].Name, Brokers[0].Options);
         stage.Subscribe(quality: 1);
         _paced.AddRange(PacedWays.Where(cast.Ways.Contains).Select(way => new PacedRow(way, stage, (PublisherChild)cast[way])));
+        using var server = IsOneBroker ? null : StartServer(cast);
+        if (server is not null)
+            _paced.Add(new PacedRow(PublishWay.MqttNetInjectManyBatched, server, (PublisherChild)cast[PublishWay.MqttNetInjectManyBatched]));
         foreach (var row in _paced)
             row.WarmUp(suite.WarmupIterations * duration);
 
         // A longer look than at a rate: one in a hundred messages is the figure.
         RunInTurn(suite, _paced, row => readings.Add(row.Name, row.Measure(4 * suite.Iterations * duration)));
+    }
+
+    // The server is a part of its publisher, and starts with the first message.
+    private static MqttStage StartServer(PublisherCast cast)
+    {
+        var port = FreePort.Take(1)[0];
+        cast[PublishWay.MqttNetInjectManyBatched].Run(new PublishTarget(port, PacedRow.Shape), messages: 1);
+        return new MqttStage("MQTTnet's server", port, quality: 1);
     }
 
     /// <summary>All rows work in turn, so that a noisy moment hits all of them, and the first of a round is another one each time.</summary>
@@ -123,7 +135,7 @@ internal sealed class MqttBenchmarks : ISuiteRunner
     }
 
     private IEnumerable<string> NamesOf(PublishWay way) =>
-        (from broker in Brokers from shape in Shapes where IsMeasured(way, broker.Name, shape) select MqttRow.NameOf(way, broker.Name, shape)).Append(PacedRow.NameOf(way));
+        (from broker in Brokers from shape in Shapes where IsMeasured(way, broker.Name, shape) select MqttRow.NameOf(way, broker.Name, shape)).Append(PacedRow.NameOf(way)).Append(ServerTable.NameOf(way));
 
     private void Leave(SuiteReadings readings, PublishWay way, string reason)
     {

@@ -12,7 +12,7 @@ internal sealed class PacedRow(PublishWay way, MqttStage stage, PublisherChild p
 
     private const double NanosecondsPerMillisecond = 1e6;
 
-    private static readonly PublishShape Shape = new(Quality: 1, Properties: 5);
+    public static readonly PublishShape Shape = new(Quality: 1, Properties: 5);
 
     private readonly List<MqttSample> _samples = [];
 

@@ -1,3 +1,4 @@
+using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Measuring;
 using BatchKit.Benchmarks.Publishers;
 using BatchKit.Benchmarks.RawMqtt;
@@ -8,20 +9,31 @@ namespace BatchKit.Benchmarks.Publish;
 /// <summary>What an MQTTnet server brings to a subscriber, by the way messages are injected into it.</summary>
 internal sealed class ServerTable
 {
-    private static readonly string[] Columns = ["", "QoS", "topics", "messages/s", "of the loop", "CPU, ns a message", "allocated, B a message", "lost"];
+    private static readonly string[] Columns = ["", "QoS", "user properties", "topics", "messages/s", "of the loop", "CPU, ns a message", "allocated, B a message", "lost"];
 
     private readonly List<string[]> _rows = [];
 
-    public static ServerTable Measure(PublisherCast cast, int rounds, TimeSpan duration)
+    // What the gates are about; the other shapes are for the reader.
+    private static readonly PublishShape GateShape = new(Quality: 1, Properties: 2);
+
+    public static string NameOf(PublishWay way) => $"{nameof(MqttBenchmarks)}.{way}[QoS={GateShape.Quality}, Properties={GateShape.Properties}, Topics=20000 retained]";
+
+    /// <param name="cast">The publishers.</param>
+    /// <param name="rounds">How often each way is measured.</param>
+    /// <param name="duration">For how long.</param>
+    /// <param name="readings">Where what the gates are about goes.</param>
+    /// <param name="everything">False leaves out the shapes that no gate is about.</param>
+    public static ServerTable Measure(PublisherCast cast, int rounds, TimeSpan duration, SuiteReadings readings, bool everything)
     {
         Console.Error.WriteLine("MQTTnet's server");
         var table = new ServerTable();
+        table.MeasureShape(cast, GateShape, isRetained: true, rounds, duration, readings);
+        if (!everything)
+            return table;
         foreach (var isRetained in (bool[])[false, true])
         {
-            foreach (var quality in (int[])[0, 1])
-            {
-                table.MeasureShape(cast, new PublishShape(quality, Properties: 0), isRetained, rounds, duration);
-            }
+            foreach (var shape in (PublishShape[])[new(Quality: 0, Properties: 0), new(Quality: 1, Properties: 0)])
+                table.MeasureShape(cast, shape, isRetained, Math.Min(rounds, 3), duration, readings: null);
         }
 
         return table;
@@ -34,13 +46,13 @@ internal sealed class ServerTable
     }
 
     // The ways take turns, so that what else the machine does meets all of them.
-    private void MeasureShape(PublisherCast cast, PublishShape shape, bool isRetained, int rounds, TimeSpan duration)
+    private void MeasureShape(PublisherCast cast, PublishShape shape, bool isRetained, int rounds, TimeSpan duration, SuiteReadings? readings)
     {
         ServerRow[] rows = [.. cast.Ways.Where(way => way >= PublishWay.MqttNetInjectLoop).Select(way => new ServerRow(way, cast[way], shape, isRetained, duration))];
         try
         {
             for (var round = 0; round < rounds; round++)
-                Array.ForEach(rows, row => row.Measure());
+                Array.ForEach(rows, row => row.Measure(readings));
             _rows.AddRange(rows.Select(row => row.ToCells(rows[0])));
         }
         finally
@@ -78,12 +90,17 @@ internal sealed class ServerRow : IDisposable
         _messages = Math.Max(FirstMessages, (int)(_stage.Run(publisher, _target, FirstMessages).Rate * duration.TotalSeconds));
     }
 
-    public void Measure() => _samples.Add(_stage.Run(_publisher, _target, _messages));
+    public void Measure(SuiteReadings? readings)
+    {
+        var sample = _stage.Run(_publisher, _target, _messages);
+        _samples.Add(sample);
+        readings?.Add(ServerTable.NameOf(_way), new GateReading { [GateMetric.Rate] = sample.Rate, [GateMetric.Lost] = Math.Abs(sample.Lost) });
+    }
 
     /// <param name="loop">What the rates are compared with, round by round.</param>
     public string[] ToCells(ServerRow loop) =>
     [
-        $"{_way}", $"{_target.Shape.Quality}", _target.IsRetained ? $"{RetainedTopics}, retained" : "1",
+        $"{_way}", $"{_target.Shape.Quality}", $"{_target.Shape.Properties}", _target.IsRetained ? $"{RetainedTopics}, retained" : "1",
         $"{Quantile.Of(_samples.Select(sample => sample.Rate), 0.5):0}",
         $"{Quantile.Of(_samples.Select((sample, round) => sample.Rate / loop._samples[round].Rate), 0.5):0.00}",
         $"{Quantile.Of(_samples.Select(sample => sample.ProcessorNanoseconds), 0.5):0}",

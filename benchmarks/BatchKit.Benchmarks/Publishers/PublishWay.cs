@@ -40,4 +40,7 @@ internal enum PublishWay
 
     /// <summary>The same server, whose own messages BatchKit injects, 1000 a call.</summary>
     MqttNetInjectMany = 13,
+
+    /// <summary>The same, and the server listens with BatchKit's adapter, so that packets for a client leave together.</summary>
+    MqttNetInjectManyBatched = 14,
 }

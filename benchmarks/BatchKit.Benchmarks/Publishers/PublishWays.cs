@@ -22,7 +22,8 @@ internal static class PublishWays
         PublishWay.MqttNetInjectLoop => new MqttNetInjectLoop(target),
         PublishWay.MqttNetPublishMany => new MqttNetPublishMany(target),
         PublishWay.MqttNetInjectScope => new BatchKitScoped(new MqttNetServerEnd(target), target),
-        PublishWay.MqttNetInjectMany => new MqttNetInjectMany(target),
+        PublishWay.MqttNetInjectMany => new MqttNetInjectMany(target, isBatched: false),
+        PublishWay.MqttNetInjectManyBatched => new MqttNetInjectMany(target, isBatched: true),
         _ => throw new ArgumentOutOfRangeException(nameof(way), way, "This one is no part of the program."),
     };
 }

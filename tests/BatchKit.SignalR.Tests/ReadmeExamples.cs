@@ -8,11 +8,11 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.SignalR.Tests;
 
-/// <summary>The examples of the package's README.</summary>
+/// <summary>The example of the package's README that is no program.</summary>
 public sealed class ReadmeExamples
 {
     [Fact]
-    public async Task A_rooms_loop_reaches_its_members()
+    public async Task A_scope_outside_a_hub_reaches_a_rooms_members_in_one_write()
     {
         var builder = WebApplication.CreateSlimBuilder();
         builder.WebHost.UseUrls("http://127.0.0.1:0");
@@ -23,36 +23,19 @@ public sealed class ReadmeExamples
         await app.StartAsync();
         await using var client = await HubClientConnection.ConnectAsync(new Uri($"{app.Urls.Single()}/rooms"));
 
-        await client.Connection.InvokeAsync("Look", "hall").WithinDeadline();
+        await client.Connection.InvokeAsync("Join", "hall").WithinDeadline();
 
-        await client.WaitForAsync("line 1000");
+        await new Clock(app.Services.GetRequiredService<IHubContext<RoomHub>>(), app.Services.GetRequiredService<IOutputBuffer>()).TickAsync().WithinDeadline();
+
+        await client.WaitForAsync("tock");
         Assert.Equal(1, app.Services.GetRequiredService<SignalRTransport>().Limits.Writes);
         await client.DisposeAsync();
         await app.StopAsync();
     }
 
-    [Fact]
-    public void A_loop_outside_a_hub_and_a_backplane_compile()
+    internal sealed class RoomHub : Hub
     {
-        var services = new ServiceCollection();
-        services.AddSignalR().AddBatchKit(node => node
-            .UseFrameTransport(_ => static (_, _) => ValueTask.CompletedTask)
-            .AddFrameReceiver(provider => provider.GetRequiredService<SignalRTransport>()));
-
-        Assert.Contains(services, static service => service.ServiceType == typeof(SignalRTransport));
-    }
-
-    internal sealed class RoomHub(IOutputBuffer output) : Hub
-    {
-        public async Task Look(string room)
-        {
-            await Groups.AddToGroupAsync(Context.ConnectionId, room);
-            await using (output.BeginBufferingScope())
-            {
-                for (var line = 1; line <= 1000; line++)
-                    await Clients.Group(room).SendAsync("Receive", $"line {line}");
-            }
-        }
+        public Task Join(string room) => Groups.AddToGroupAsync(Context.ConnectionId, room);
     }
 
     internal sealed class Clock(IHubContext<RoomHub> hub, IOutputBuffer output)

@@ -56,4 +56,10 @@ internal enum GateMetric
 
     /// <summary>Messages that a server gives Redis to publish.</summary>
     Published = 17,
+
+    /// <summary>Buffers that a server reads for a task.</summary>
+    Buffers = 18,
+
+    /// <summary>Connections that a server has.</summary>
+    Connections = 19,
 }

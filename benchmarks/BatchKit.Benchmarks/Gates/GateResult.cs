@@ -31,7 +31,7 @@ internal sealed record GateResult(Gate Gate, IReadOnlyList<double> Rounds)
         GateMetric.Allocated or GateMetric.Resident or GateMetric.Received => " B",
         GateMetric.LastByte or GateMetric.Call or GateMetric.Processor or GateMetric.Median or GateMetric.NinetyNine or GateMetric.Greeted => " ms",
         GateMetric.Growth => "x",
-        GateMetric.Lost or GateMetric.Overflows or GateMetric.Frames or GateMetric.Published => "",
+        GateMetric.Lost or GateMetric.Overflows or GateMetric.Frames or GateMetric.Published or GateMetric.Buffers or GateMetric.Connections => "",
         _ => "/s",
     };
 

@@ -14,10 +14,13 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
     private const string SlowerDisk = "slower";
 
     private static readonly int[] Paces = [100, 2000];
+    private static readonly string[] Counted = ["Drain100", "DeleteReturning100"];
 
     private readonly List<RateRow> _rates = [];
     private readonly List<LatencyRow> _latencies = [];
     private readonly List<IdleRow> _idle = [];
+    private readonly List<BuffersRow> _buffers = [];
+    private readonly List<IdleQueuesRow> _idleQueues = [];
     private readonly List<string[]> _disks = [];
     private AdviceTables? _advice;
 
@@ -75,7 +78,7 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
         }
 
         if (!IsOneServer)
-            await MeasureIdleAsync(suite, readings);
+            await MeasureCountsAsync(suite, plans, readings);
         return readings;
     }
 
@@ -125,21 +128,28 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
         await RunInTurnAsync(suite, _latencies, async row => readings.Add(row.Name, await row.MeasureAsync(4 * suite.Iterations * Iteration(suite))));
     }
 
-    private async Task MeasureIdleAsync(GateSuite suite, SuiteReadings readings)
+    private async Task MeasureCountsAsync(GateSuite suite, IEnumerable<RatePlan> plans, SuiteReadings readings)
     {
-        Console.Error.WriteLine("idle");
+        Console.Error.WriteLine("counts");
         try
         {
             await using var stage = await RhythmStage.StartAsync(OwnDisk, new PostgresServerOptions { Lines = [IdleRow.Configuration] });
             await stage.ExecuteAsync("create extension pg_stat_statements");
             _idle.AddRange([new IdleRow(stage, isPolling: false), new IdleRow(stage, isPolling: true)]);
             await RunInTurnAsync(suite, _idle, async row => readings.Add(row.Name, await row.MeasureAsync(6 * suite.Iterations * Iteration(suite))));
+            _buffers.AddRange(from plan in plans where Counted.Contains(plan.Method) select new BuffersRow(stage, plan));
+            await RunInTurnAsync(suite, _buffers, async row => readings.Add(row.Name, await row.MeasureAsync()));
+            _idleQueues.Add(new IdleQueuesRow(stage));
+            await RunInTurnAsync(suite, _idleQueues, async row => readings.Add(IdleQueuesRow.Name, await row.MeasureAsync()));
         }
         catch (ServerStartException)
         {
             const string Reason = "this PostgreSQL has no pg_stat_statements";
             readings.Leave(IdleRow.NameOf(isPolling: false), Reason);
             readings.Leave(IdleRow.NameOf(isPolling: true), Reason);
+            foreach (var method in Counted)
+                readings.Leave(BuffersRow.NameOf(method), Reason);
+            readings.Leave(IdleQueuesRow.Name, Reason);
         }
     }
 
@@ -165,8 +175,8 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
 
     private static void RefuseUnknown(GateSuite suite, IReadOnlyList<RatePlan> plans)
     {
-        var known = plans.Select(plan => plan.NameOn(OwnDisk)).Concat(Paces.Select(pace => LatencyRow.NameOf(LatencyWay.Listening, pace, OwnDisk)))
-            .Concat([IdleRow.NameOf(isPolling: false), IdleRow.NameOf(isPolling: true)]).ToHashSet(StringComparer.Ordinal);
+        var known = plans.Select(plan => plan.NameOn(OwnDisk)).Concat(Paces.SelectMany(static pace => Enum.GetValues<LatencyWay>().Select(way => LatencyRow.NameOf(way, pace, OwnDisk))))
+            .Concat([IdleRow.NameOf(isPolling: false), IdleRow.NameOf(isPolling: true), IdleQueuesRow.Name]).Concat(Counted.Select(BuffersRow.NameOf)).ToHashSet(StringComparer.Ordinal);
         if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(name)) is { } unknown)
             throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");
     }
@@ -180,6 +190,10 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
         MarkdownTable.Write(writer, "From enqueue to handler, tasks written one by one", LatencyRow.Columns, _latencies.Select(row => row.Describe()));
         if (_idle.Count > 0)
             MarkdownTable.Write(writer, "Idle", IdleRow.Columns, _idle.Select(row => row.Describe()));
+        if (_buffers.Count > 0)
+            MarkdownTable.Write(writer, "Buffers that the server reads: 10 workers, handlers that do nothing", BuffersRow.Columns, _buffers.Select(row => row.Describe()));
+        if (_idleQueues.Count > 0)
+            MarkdownTable.Write(writer, "Idle queues", IdleQueuesRow.Columns, _idleQueues.Select(row => row.Describe()));
         _advice?.Write(writer);
     }
 }

@@ -23,9 +23,9 @@ internal sealed class Visitor(ClientConnection connection, IOutputBuffer output)
 {
     public ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
-        using (output.BeginBufferingScope(connection.Handle))
-            for (var door = 1; door <= 1000; door++)
-                output.Write(connection.Handle, $"There is door {door}.\r\n");
+        using var doors = output.BeginWriting(connection.Handle);
+        for (var door = 1; door <= 1000; door++)
+            doors.Write($"There is door {door}.\r\n");
         return default;
     }
 }

@@ -1,5 +1,6 @@
 using System.Collections.Immutable;
 using System.Composition;
+using System.Linq;
 using System.Threading.Tasks;
 using Microsoft.CodeAnalysis;
 using Microsoft.CodeAnalysis.CodeActions;
@@ -45,7 +46,10 @@ internal sealed class ScopeDisposal : CodeFixProvider
     private static LocalDeclarationStatementSyntax Dispose(LocalDeclarationStatementSyntax opened, StatementSyntax statement)
     {
         var disposed = opened.WithoutLeadingTrivia().WithUsingKeyword(SyntaxFactory.Token(SyntaxKind.UsingKeyword));
-        if (statement.MayAwait())
+
+        // A writer can't be kept across an await.
+        var isWriter = opened.DescendantTokens().Any(static token => token.ValueText == "BeginWriting");
+        if (statement.MayAwait() && !isWriter)
             disposed = disposed.WithAwaitKeyword(SyntaxFactory.Token(SyntaxKind.AwaitKeyword));
         return disposed.WithTriviaFrom(statement).WithAdditionalAnnotations(Formatter.Annotation);
     }

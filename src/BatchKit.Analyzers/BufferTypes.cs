@@ -10,6 +10,7 @@ internal sealed class BufferTypes
     private readonly INamedTypeSymbol _buffer;
     private readonly INamedTypeSymbol? _typedOutput;
     private readonly INamedTypeSymbol? _scope;
+    private readonly INamedTypeSymbol? _writer;
     private readonly INamedTypeSymbol? _encoder;
 
     private BufferTypes(Compilation compilation, INamedTypeSymbol buffer)
@@ -17,6 +18,7 @@ internal sealed class BufferTypes
         _buffer = buffer;
         _typedOutput = compilation.GetTypeByMetadataName("BatchKit.TypedOutput");
         _scope = compilation.GetTypeByMetadataName("BatchKit.BufferingScope");
+        _writer = compilation.GetTypeByMetadataName("BatchKit.MessageWriter");
         _encoder = compilation.GetTypeByMetadataName("BatchKit.MessageEncoder`1");
     }
 
@@ -29,12 +31,15 @@ internal sealed class BufferTypes
 
     public bool IsTypedOutput(ITypeSymbol? type) => SymbolEqualityComparer.Default.Equals(type, _typedOutput);
 
-    public bool IsScope(ITypeSymbol? type) => SymbolEqualityComparer.Default.Equals(type, _scope);
+    /// <summary>A scope, or a writer, which has one.</summary>
+    public bool IsScope(ITypeSymbol? type) => SymbolEqualityComparer.Default.Equals(type, _scope) || IsWriter(type);
+
+    public bool IsWriter(ITypeSymbol? type) => _writer is not null && SymbolEqualityComparer.Default.Equals(type, _writer);
 
     public bool IsEncoder(ITypeSymbol? type) => SymbolEqualityComparer.Default.Equals(type?.OriginalDefinition, _encoder);
 
     /// <summary>A call that opens a scope.</summary>
-    public bool IsOpening(IInvocationOperation call) => call.TargetMethod.Name == "BeginBufferingScope" && IsScope(call.TargetMethod.ReturnType) && IsBufferCall(call);
+    public bool IsOpening(IInvocationOperation call) => call.TargetMethod.Name is "BeginBufferingScope" or "BeginWriting" && IsScope(call.TargetMethod.ReturnType) && IsBufferCall(call);
 
     /// <summary>A call that writes a message or opens a scope takes a handle or a name; an ambient scope takes none.</summary>
     public static IArgumentOperation? HandleOf(IInvocationOperation call) => call.Arguments.FirstOrDefault(argument => argument.Parameter?.Name is "handle" or "name");

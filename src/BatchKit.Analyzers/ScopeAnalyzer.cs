@@ -33,11 +33,12 @@ internal sealed class ScopeAnalyzer : DiagnosticAnalyzer
         var isAmbient = BufferTypes.HandleOf(opening) is null;
         switch (opening.Consumer())
         {
+            case var consumer when buffers.IsWriter(opening.TargetMethod.ReturnType):
+                if (IsNeverDisposed(consumer))
+                    Report(Rules.OpenScope, "Begin it with 'using'");
+                break;
             case IExpressionStatementOperation:
                 Report(Rules.OpenScope, isAmbient ? UseUsing : $"{UseUsing}, or write '_ =' and end it with EndBufferingScope");
-                break;
-            case ISimpleAssignmentOperation { Target: IDiscardOperation } when isAmbient:
-                Report(Rules.OpenScope, UseUsing);
                 break;
             case ISimpleAssignmentOperation { Target: IMemberReferenceOperation member }:
                 ReportKept(member.Member);
@@ -48,6 +49,7 @@ internal sealed class ScopeAnalyzer : DiagnosticAnalyzer
             case IPropertyInitializerOperation initializer:
                 ReportKept(initializer.InitializedProperties[0]);
                 break;
+            case ISimpleAssignmentOperation { Target: IDiscardOperation } when isAmbient:
             case IVariableInitializerOperation { Parent: IVariableDeclaratorOperation unused } when UsesOf(unused).Length == 0 && !IsUsing(unused):
                 Report(Rules.OpenScope, UseUsing);
                 break;
@@ -66,6 +68,14 @@ internal sealed class ScopeAnalyzer : DiagnosticAnalyzer
 
         void Report(DiagnosticDescriptor rule, params object[] arguments) => context.ReportDiagnostic(Diagnostic.Create(rule, opening.NameLocation(), arguments));
     }
+
+    // A writer can't leave its method but by a return.
+    private static bool IsNeverDisposed(IOperation? consumer) => consumer switch
+    {
+        IExpressionStatementOperation or ISimpleAssignmentOperation { Target: IDiscardOperation } => true,
+        IVariableInitializerOperation { Parent: IVariableDeclaratorOperation kept } => !IsUsing(kept) && !UsesOf(kept).Any(static use => use.Consumer() is IReturnOperation || use.Parent is IInvocationOperation { TargetMethod.Name: "Dispose" }),
+        _ => false,
+    };
 
     // A limit's output leaves although the scope stays open.
     private static bool HasLimit(IInvocationOperation opening) =>

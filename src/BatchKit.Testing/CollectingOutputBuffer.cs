@@ -64,6 +64,10 @@ public sealed class CollectingOutputBuffer : IOutputBuffer, IAsyncDisposable, ID
         _buffer.BeginBufferingScope(maxHold, openerLine, openerFile);
 
     /// <inheritdoc/>
+    public MessageWriter BeginWriting(OutputHandle handle, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
+        _buffer.BeginWriting(handle, openerLine, openerFile);
+
+    /// <inheritdoc/>
     public bool EndBufferingScope(OutputHandle handle) => _buffer.EndBufferingScope(handle);
 
     /// <inheritdoc/>

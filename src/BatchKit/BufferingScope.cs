@@ -60,6 +60,9 @@ public readonly struct BufferingScope : IDisposable, IAsyncDisposable, IEquatabl
     /// <summary>The handle whose scope it is; null for an ambient one and for <c>default</c>.</summary>
     internal HandleBuffer? Handle => (_token as HandleScopeToken)?.Owner;
 
+    /// <summary>True when something else than its owner has ended the handle's scope. Call it under the lock of the handle.</summary>
+    internal bool IsEnded => _token is HandleScopeToken { Index: HandleScopeToken.Ended };
+
     /// <summary>Closes a handle's scope under the lock of the handle, for the end of an ambient scope.</summary>
     internal FlushWaiter? CloseInto(HandleBuffer handle, OutputRun run, bool waits) =>
         handle.CloseInto((HandleScopeToken)_token!, _version, run, waits);

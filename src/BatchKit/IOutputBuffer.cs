@@ -1,4 +1,5 @@
 using System.Runtime.CompilerServices;
+using BatchKit.Buffering;
 
 namespace BatchKit;
 
@@ -41,6 +42,21 @@ public interface IOutputBuffer
     /// <exception cref="ArgumentOutOfRangeException">The limit is outside its range.</exception>
     /// <exception cref="ObjectDisposedException">The buffer has stopped.</exception>
     BufferingScope BeginBufferingScope(TimeSpan? maxHold = null, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "");
+
+    /// <summary>Begins to write a loop's messages for one handle, in a scope of their own and without a lock for each. Dispose the writer where the loop ends.</summary>
+    /// <remarks>
+    /// <para>What is written through it leaves as with a scope: headers, limits, counters, flushes and <see cref="OverflowPolicy"/> apply alike. The messages take their place in the handle's order together, when the writer is
+    /// disposed, or when a flush, age or missing capacity needs them earlier: what others write meanwhile is before or behind them. Where its message finds no capacity, it does what <see cref="Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)"/> does.
+    /// A loop that awaits, or that several threads run, uses a scope.</para>
+    /// <para>An implementation that does not override it gets each message through its own <c>Write</c>, in its own scope.</para>
+    /// </remarks>
+    /// <param name="handle">The destination.</param>
+    /// <param name="openerLine">Filled in by the compiler.</param>
+    /// <param name="openerFile">Filled in by the compiler: the warning names it when the writer is never disposed.</param>
+    /// <exception cref="ArgumentException">The handle is <c>default</c>.</exception>
+    /// <exception cref="ObjectDisposedException">The buffer has stopped.</exception>
+    MessageWriter BeginWriting(OutputHandle handle, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
+        WriterSegment.Begin(this, handle, BeginBufferingScope(handle, maxHold: null, openerLine, openerFile));
 
     /// <summary>Closes the scope on the handle that was opened last and is still open. Use it when a scope begins and ends in different methods.</summary>
     /// <returns>False when none is open, for example because <see cref="OutputBufferOptions.MaxScopeAge"/> ended it.</returns>

@@ -44,7 +44,7 @@ public sealed class MessageDispatcher : IBatchTransport
     }
 
     /// <summary>Registers the handler of a type.</summary>
-    /// <typeparam name="T">The type that was given to <see cref="TypedOutput.Write"/>.</typeparam>
+    /// <typeparam name="T">The type that was given to <see cref="TypedOutput.Write{T}(OutputHandle, T, MessageHeader?)"/>.</typeparam>
     /// <param name="handler">Gets the message's handle and value, and a token that is cancelled when the send is cancelled.</param>
     /// <returns>This dispatcher.</returns>
     /// <exception cref="InvalidOperationException">The type, or another one with the same name, has a handler; or the dispatcher has one handler for all types.</exception>

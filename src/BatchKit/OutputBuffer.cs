@@ -92,22 +92,16 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
 
     /// <inheritdoc/>
     public BufferingScope BeginBufferingScope(
-        OutputHandle handle, TimeSpan? maxHold = null, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")
-    {
-        if (maxHold is not { } limit)
-            return Open(handle, new ScopeOpening(openerFile, openerLine));
-        ThrowIfNoLimit(limit);
-        return Open(handle, new ScopeOpening(openerFile, openerLine, limit, isAmbient: false));
-    }
+        OutputHandle handle, TimeSpan? maxHold = null, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
+        Open(handle, maxHold is { } limit ? new ScopeOpening(openerFile, openerLine, Checked(limit), isAmbient: false) : new ScopeOpening(openerFile, openerLine));
 
     /// <inheritdoc/>
-    public BufferingScope BeginBufferingScope(TimeSpan? maxHold = null, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")
-    {
-        if (maxHold is not { } limit)
-            return OpenAmbient(openerFile, openerLine, maxHold: default);
-        ThrowIfNoLimit(limit);
-        return OpenAmbient(openerFile, openerLine, limit);
-    }
+    public BufferingScope BeginBufferingScope(TimeSpan? maxHold = null, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
+        OpenAmbient(openerFile, openerLine, maxHold is { } limit ? Checked(limit) : default);
+
+    /// <inheritdoc/>
+    public MessageWriter BeginWriting(OutputHandle handle, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
+        _writer.Begin(this, handle, new ScopeOpening(openerFile, openerLine));
 
     /// <inheritdoc/>
     public bool EndBufferingScope(OutputHandle handle) => _handles.TryGet(handle)?.CloseYoungestScope() ?? false;
@@ -342,9 +336,10 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
         return _ambientScopes.Open(openerFile, openerLine, maxHold);
     }
 
-    private static void ThrowIfNoLimit(TimeSpan maxHold)
+    private static TimeSpan Checked(TimeSpan maxHold)
     {
         if (maxHold <= TimeSpan.Zero || maxHold > MaxHoldLimit)
             throw new ArgumentOutOfRangeException(nameof(maxHold), maxHold, $"A scope's limit must be above zero and at most {MaxHoldLimit}. Leave it out for a scope without a limit.");
+        return maxHold;
     }
 }

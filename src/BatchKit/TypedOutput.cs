@@ -58,8 +58,26 @@ public sealed class TypedOutput
         }
     }
 
+    /// <summary>Writes a value as one message through a <see cref="MessageWriter"/>.</summary>
+    /// <inheritdoc cref="Write{T}(OutputHandle, T, MessageHeader?)" path="/*[self::typeparam or self::exception]"/>
+    /// <param name="writer">Of <see cref="IOutputBuffer.BeginWriting"/>.</param>
+    /// <param name="value">The value.</param>
+    /// <param name="header">What the message carries besides its type; null for nothing.</param>
+    public void Write<T>(MessageWriter writer, T value, MessageHeader? header = null)
+    {
+        var payload = Encode(value);
+        try
+        {
+            writer.Write(payload.WrittenSpan, HeaderOf<T>(header));
+        }
+        finally
+        {
+            Keep(payload);
+        }
+    }
+
     /// <summary>Writes a value as one message if the buffer has capacity for it.</summary>
-    /// <inheritdoc cref="Write" path="/*[self::typeparam or self::param]"/>
+    /// <inheritdoc cref="Write{T}(OutputHandle, T, MessageHeader?)" path="/*[self::typeparam or self::param]"/>
     /// <inheritdoc cref="IOutputBuffer.TryWrite(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/*[self::returns or self::exception]"/>
     /// <exception cref="NotSupportedException">The codec does not know the type.</exception>
     public bool TryWrite<T>(OutputHandle handle, T value, MessageHeader? header = null)
@@ -76,10 +94,10 @@ public sealed class TypedOutput
     }
 
     /// <summary>Writes a value as one message. With <see cref="OverflowPolicy.Wait"/> the task completes when the buffer has accepted it.</summary>
-    /// <inheritdoc cref="Write" path="/typeparam"/>
+    /// <inheritdoc cref="Write{T}(OutputHandle, T, MessageHeader?)" path="/typeparam"/>
     /// <param name="handle">The destination.</param>
     /// <param name="value">The value.</param>
-    /// <param name="header">What the message carries besides its type; null for nothing. See <see cref="Write"/>.</param>
+    /// <param name="header">What the message carries besides its type; null for nothing. See <see cref="Write{T}(OutputHandle, T, MessageHeader?)"/>.</param>
     /// <param name="cancellationToken">Ends the wait for capacity. Cancellation is atomic: the message is either accepted whole or not at all.</param>
     /// <inheritdoc cref="IOutputBuffer.WriteAsync" path="/exception"/>
     /// <exception cref="NotSupportedException">The codec does not know the type.</exception>
@@ -102,11 +120,11 @@ public sealed class TypedOutput
     }
 
     /// <summary>Writes a value as the latest one of a key.</summary>
-    /// <inheritdoc cref="Write" path="/typeparam"/>
+    /// <inheritdoc cref="Write{T}(OutputHandle, T, MessageHeader?)" path="/typeparam"/>
     /// <param name="handle">The destination.</param>
     /// <param name="key">What the value is of; see <see cref="IOutputBuffer.WriteLatest(OutputHandle, long, ReadOnlySpan{byte}, MessageHeader?)"/>.</param>
     /// <param name="value">The value.</param>
-    /// <param name="header">What the message carries besides its type; null for nothing. See <see cref="Write"/>.</param>
+    /// <param name="header">What the message carries besides its type; null for nothing. See <see cref="Write{T}(OutputHandle, T, MessageHeader?)"/>.</param>
     /// <inheritdoc cref="IOutputBuffer.WriteLatest(OutputHandle, long, ReadOnlySpan{byte}, MessageHeader?)" path="/exception"/>
     /// <exception cref="NotSupportedException">The codec does not know the type.</exception>
     public void WriteLatest<T>(OutputHandle handle, long key, T value, MessageHeader? header = null)

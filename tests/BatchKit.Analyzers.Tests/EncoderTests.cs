@@ -6,6 +6,7 @@ public sealed class EncoderTests
     [InlineData("output.Write(player, 8, 1, (memory, state) => { output.{|BK0007:Write|}(player, \"text\"); return 0; });")]
     [InlineData("output.TryWrite(player, 8, 1, (memory, state) => { using (output.{|BK0007:BeginBufferingScope|}(player)) return 0; });")]
     [InlineData("var scope = output.BeginBufferingScope(player); output.Write(player, 8, 1, (memory, state) => { scope.{|BK0007:Dispose|}(); return 0; });")]
+    [InlineData("output.Write(player, 8, 1, (memory, state) => { default(MessageWriter).{|BK0007:EndMessage|}(); return 0; });")]
     [InlineData("output.Write(player, 8, 1, (memory, state) => { typed.{|BK0007:TryWrite|}(player, state); return 0; });")]
     [InlineData("MessageEncoder<int> encode = (memory, state) => output.{|BK0007:EndBufferingScope|}(player) ? 1 : 0;")]
     [InlineData("output.Write(player, 8, 1, Encode); int Encode(Span<byte> memory, int state) { output.{|BK0007:Write|}(player, \"text\"); return 0; }")]

@@ -10,6 +10,8 @@ public sealed class ScopeTests
     [InlineData("_ = output.{|BK0003:BeginBufferingScope|}();")]
     [InlineData("var scope = output.{|BK0003:BeginBufferingScope|}(player);")]
     [InlineData("output.{|BK0003:BeginBufferingScope|}(\"room\");")]
+    [InlineData("output.{|BK0003:BeginWriting|}(player);")]
+    [InlineData("var lines = output.{|BK0003:BeginWriting|}(player); lines.Write(\"text\");")]
     public Task A_scope_that_nothing_disposes_is_reported(string opening) => AnalyzerCheck.ReportsAsync<ScopeAnalyzer>(opening);
 
     [Theory]
@@ -20,6 +22,8 @@ public sealed class ScopeTests
     [InlineData("using (var scope = output.BeginBufferingScope(player)) { }")]
     [InlineData("var scope = output.BeginBufferingScope(player); try { } finally { await scope.DisposeAsync(); }")]
     [InlineData("output.BeginBufferingScope(player).Dispose();")]
+    [InlineData("using (var lines = output.BeginWriting(player)) lines.Write(\"text\");")]
+    [InlineData("var lines = output.BeginWriting(player); try { lines.Write(\"text\"); } finally { lines.Dispose(); }")]
     [InlineData("_ = output.BeginBufferingScope(player); output.EndBufferingScope(player);")]
     [InlineData("var scopes = items.Select(item => output.BeginBufferingScope(item)).ToList(); scopes.ForEach(scope => scope.Dispose());")]
     public Task A_scope_that_is_disposed_is_not_reported(string opening) => AnalyzerCheck.ReportsAsync<ScopeAnalyzer>(opening);
@@ -51,6 +55,7 @@ public sealed class ScopeTests
     [Theory]
     [InlineData("output.{|BK0003:BeginBufferingScope|}(player);", "await using var scope = output.BeginBufferingScope(player);", true)]
     [InlineData("_ = output.{|BK0003:BeginBufferingScope|}();", "using var scope = output.BeginBufferingScope();", false)]
+    [InlineData("var lines = output.{|BK0003:BeginWriting|}(player);", "using var lines = output.BeginWriting(player);", true)]
     [InlineData("var held = output.{|BK0003:BeginBufferingScope|}(player);", "await using var held = output.BeginBufferingScope(player);", true)]
     public Task The_fix_disposes_the_scope_at_the_end_of_the_block(string opening, string disposed, bool isAsync) =>
         AnalyzerCheck.FixesAsync<ScopeAnalyzer, ScopeDisposal>($"// Before.\n{opening} // Behind.\noutput.Write(player, \"\");", $"// Before.\n{disposed} // Behind.\noutput.Write(player, \"\");", isAsync);

@@ -76,6 +76,33 @@ public abstract class TransportSpecification : ProcessSpecification
         Assert.Equal(["under way", "a", "X", "b"], Collected.Texts);
     }
 
+    /// <summary>What a <see cref="MessageWriter"/> wrote arrives in order and whole: what others wrote for the handle meanwhile is before or behind it.</summary>
+    [Fact]
+    public async Task What_a_writer_wrote_arrives_whole()
+    {
+        var player = Connection();
+        await using var output = new OutputBuffer(Harness.Transport);
+
+        WriteBesideOthers();
+        await Collected.WaitForMessagesAsync(102);
+
+        Assert.Equal(["before", .. Numbers(1, 100), "behind"], Collected.TextsFor(player));
+
+        void WriteBesideOthers()
+        {
+            using var outer = output.BeginBufferingScope(player);
+            using (var lines = output.BeginWriting(player))
+            {
+                for (var number = 1; number < 100; number++)
+                    lines.Write($"{number}");
+                output.Write(player, "before");
+                lines.Write("100");
+            }
+
+            output.Write(player, "behind");
+        }
+    }
+
     /// <summary>A header arrives with its kind, excluded connections, key, content type and properties; a plain message arrives without a header.</summary>
     [Fact]
     public async Task Headers_kinds_exclusions_and_properties_survive()

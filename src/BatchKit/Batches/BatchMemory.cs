@@ -14,6 +14,9 @@ internal struct BatchMemory
     // The pool would never free larger arrays, so these are allocated.
     private const int LargestRentedBytes = 1 << 20;
 
+    // Memory for what was expected goes back when less than this part of it is used.
+    private const int UnusedFactor = 8;
+
     private readonly byte[] _ownBytes;
     private readonly int[] _ownEnds;
 
@@ -54,6 +57,53 @@ internal struct BatchMemory
             SetHeader(header);
         Count++;
         return written;
+    }
+
+    /// <summary>Adds a message without a header that there is memory for.</summary>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    public void AppendPlain(ReadOnlySpan<byte> payload)
+    {
+        var (start, count) = (UsedBytes, Count);
+        payload.CopyTo(Bytes.AsSpan(start));
+        UsedBytes = Ends[count] = start + payload.Length;
+        if (Headers is not null)
+            Headers[count] = null;
+        Count = count + 1;
+    }
+
+    /// <summary>How many bytes fit without more memory.</summary>
+    public readonly int FreeBytes => Bytes.Length - UsedBytes;
+
+    /// <summary>How many messages it can have without more memory.</summary>
+    public readonly int MostMessages => Headers is null ? Ends.Length : Math.Min(Ends.Length, Headers.Length);
+
+    /// <summary>Gets memory for as much as is expected. Call it while it is empty.</summary>
+    public void Expect(int bytes, int messages)
+    {
+        if (Bytes.Length < bytes)
+            GrowBytes(bytes);
+        if (Ends.Length < messages)
+            Ends = ArrayPool<int>.Shared.Rent(messages);
+    }
+
+    /// <summary>Returns memory of which little is used.</summary>
+    public void Trim()
+    {
+        if (Bytes != _ownBytes && Bytes.Length / UnusedFactor > UsedBytes)
+        {
+            var fitting = UsedBytes <= OwnBytes ? _ownBytes : Rent(UsedBytes);
+            Bytes.AsSpan(0, UsedBytes).CopyTo(fitting);
+            ReturnBytes();
+            Bytes = fitting;
+        }
+
+        if (Ends != _ownEnds && Ends.Length / UnusedFactor > Count)
+        {
+            var fitting = Count <= OwnMessages ? _ownEnds : ArrayPool<int>.Shared.Rent(Count);
+            Ends.AsSpan(0, Count).CopyTo(fitting);
+            ReturnEnds();
+            Ends = fitting;
+        }
     }
 
     public readonly int StartOf(int message) => message == 0 ? 0 : Ends[message - 1];

@@ -17,6 +17,8 @@ internal static class EncoderGuard
     public static void ThrowIfEncoding()
     {
         if (_isEncoding)
-            throw new InvalidOperationException("A message encoder used an output buffer. It may only write to the memory that it is given.");
+            throw Refusal();
     }
+
+    public static InvalidOperationException Refusal() => new("A message encoder used an output buffer. It may only write to the memory that it is given.");
 }

@@ -18,7 +18,6 @@ internal sealed class PendingBatch(PendingBatchPool pool)
 
     // Guarded by Gate while open; read-only once sealed.
     private BatchMemory _memory = new();
-    private int _cost;
     private int _sharedBytes;
     private int _reserved;
     private bool _isSealed;
@@ -57,15 +56,17 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     /// <summary>The next of the sealed batches that a scope holds back; guarded by the handle's lock.</summary>
     public PendingBatch? NextHeld { get; set; }
 
+    public ref BatchMemory Memory => ref _memory;
+
     public int Count => _memory.Count;
 
     public int Bytes => _memory.UsedBytes;
 
     /// <summary>How many bytes it takes of the buffer's capacity: payloads, headers, and where each message ends.</summary>
-    public int Cost => _cost;
+    public int Cost { get; set; }
 
     /// <summary>How many bytes it takes in a frame at most, besides its name and <see cref="FrameWriter.OverheadBytes"/>. Less than it costs where headers repeat.</summary>
-    public int FrameBytes => _cost - _sharedBytes;
+    public int FrameBytes => Cost - _sharedBytes;
 
     public bool IsSealed => Volatile.Read(ref _isSealed);
 
@@ -97,11 +98,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         Debug.Assert(Count == 0 && _reserved == 0, "A pooled batch is empty.");
         // A loop's next batch is mostly the one that it had before.
         if (!ReferenceEquals(Settlement, settlement))
-        {
-            Gate = gate;
-            Handle = handle;
-            Settlement = settlement;
-        }
+            (Gate, Handle, Settlement) = (gate, handle, settlement);
 
         _references = 1;
         _outcomes.Begin(routes);
@@ -123,16 +120,34 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     {
         var cost = MessageCost.Of(ref payload, header);
         if (prepaid != 0)
-            TakeOver(prepaid);
-        if (_reserved - _cost < cost && !TryReserve(cost))
-            return -1;
+        {
+            _reserved += prepaid;
+            Settlement.Budget.TakeOver(prepaid);
+        }
+
+        return _reserved - Cost >= cost || TryReserve(cost) ? AppendReserved(ref payload, header, cost) : -1;
+    }
+
+    /// <summary>Reserves what is expected, where that is easily had.</summary>
+    public void TryReserveAhead(int cost)
+    {
+        if (!Settlement.Budget.HasWaiters && cost <= Settlement.Budget.Share && Settlement.Budget.TryReserve(cost))
+            _reserved += cost;
+    }
+
+    /// <summary>Adds one message that costs no more than what is reserved.</summary>
+    /// <inheritdoc cref="Append" path="/returns"/>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    public int AppendReserved<TPayload>(scoped ref TPayload payload, MessageHeader? header, int cost)
+        where TPayload : struct, IMessagePayload, allows ref struct
+    {
         var shared = header is null ? 0 : SharedBytesOf(header);
         if (TPayload.IsLatest)
             shared += LatestValues.KeyBytes;
         var written = _memory.Append(ref payload, header);
         if (written < 0)
             return written;
-        _cost += cost - payload.MaxBytes + written;
+        Cost += cost - payload.MaxBytes + written;
         if (shared != 0)
             _sharedBytes += shared;
         return written;
@@ -150,7 +165,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public int FrameGrowthOf(int slot, int payloadBytes, MessageHeader? header) =>
         GrowthOf(slot, payloadBytes, header) - _memory.SharedBytesGrowth(_latest!.MessageOf(slot), header);
 
-    public bool MayGrowBy(int frameBytes, int maxBatchBytes) => _cost <= MaxCostToShare && (Count == 1 || FrameBytes + (long)frameBytes <= maxBatchBytes);
+    public bool MayGrowBy(int frameBytes, int maxBatchBytes) => Cost <= MaxCostToShare && (Count == 1 || FrameBytes + (long)frameBytes <= maxBatchBytes);
 
     /// <summary>Puts a newer message in the place of a latest value.</summary>
     /// <inheritdoc cref="Append" path="/returns"/>
@@ -158,12 +173,12 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         where TPayload : struct, IMessagePayload, allows ref struct
     {
         var growth = GrowthOf(slot, payload.MaxBytes, header);
-        if (_reserved - _cost < growth && !TryReserve(growth))
+        if (_reserved - Cost < growth && !TryReserve(growth))
             return -1;
         var written = _latest!.Write(slot, ref payload, _memory.Bytes);
         if (written < 0)
             return written;
-        _cost += growth - payload.MaxBytes + written;
+        Cost += growth - payload.MaxBytes + written;
         _sharedBytes += _memory.ReplaceHeader(_latest.MessageOf(slot), header);
         if (_isClosed)
             ReturnUnused();
@@ -171,7 +186,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     }
 
     /// <summary>What one more message with this header would cost above what a frame takes for it: a frame has a header that is repeated at once only once.</summary>
-    public int SharedBytesOf(MessageHeader header) => _cost <= MaxCostToShare && _memory.EndsWith(header) ? header.EncodedBytes - FrameWriter.RepeatedHeaderBytes : 0;
+    public int SharedBytesOf(MessageHeader header) => Cost <= MaxCostToShare && _memory.EndsWith(header) ? header.EncodedBytes - FrameWriter.RepeatedHeaderBytes : 0;
 
     /// <summary>Whether it still takes messages in the given version; call it under the handle's lock.</summary>
     /// <remarks>The order of the two reads matters: a reset starts the next version before it removes the seal.</remarks>
@@ -179,6 +194,9 @@ internal sealed class PendingBatch(PendingBatchPool pool)
 
     /// <inheritdoc cref="IsOpen"/>
     public bool IsHeldOpen(long version) => IsOpen(version) && !IsQueued;
+
+    /// <summary>Up to which cost it takes messages without more capacity or memory for their bytes.</summary>
+    public int MostCost => Math.Min(_reserved, Cost + _memory.FreeBytes);
 
     public void RememberWriter(ActivityContext writer)
     {
@@ -203,7 +221,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         var latest = _latest;
         _latest = null;
         var keyBytes = latest?.End(this, ref _memory) ?? 0;
-        (_cost, _sharedBytes) = (_cost - keyBytes, _sharedBytes - keyBytes);
+        (Cost, _sharedBytes) = (Cost - keyBytes, _sharedBytes - keyBytes);
         ReturnUnused();
         foreach (var route in Routes)
             route.Assign(Handle, _memory.Bytes.AsMemory(0, Bytes), _memory.Ends, _memory.Headers, Count);
@@ -233,12 +251,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         Ages?.CountLeft(this);
     }
 
-    public ref BatchLinks Links(bool ofHandle)
-    {
-        if (ofHandle)
-            return ref _linksOfHandle;
-        return ref _linksOfRoute;
-    }
+    public ref BatchLinks Links(bool ofHandle) => ref ofHandle ? ref _linksOfHandle : ref _linksOfRoute;
 
     /// <summary>Records its outcome on one route.</summary>
     /// <returns>True when that was the last route: the batch is settled, and the caller calls <see cref="Finish"/>.</returns>
@@ -257,8 +270,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public void Finish(int refusedMessages)
     {
         var lost = Outcome == SettlementOutcome.Acknowledged ? refusedMessages : Count;
-        var reserved = _reserved;
-        _reserved = 0;
+        (var reserved, _reserved) = (_reserved, 0);
         Ages?.Remove(this, Version);
         Settlement.Budget.Route.Release(reserved);
         Settlement.Settle(Sequence, reserved, lost, _outcomes.Failure);
@@ -284,28 +296,19 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public void GiveUpEmpty()
     {
         Ages?.Remove(this, Version);
-        Settlement.Budget.ReturnUnused(_reserved);
-        _reserved = 0;
+        ReturnUnused();
         Release();
     }
 
     private int GrowthOf(int slot, int payloadBytes, MessageHeader? header) =>
         MessageCost.Of(payloadBytes, header) - MessageCost.Of(_latest!.LengthOf(slot), _memory.HeaderOf(_latest.MessageOf(slot)));
 
-    // What was reserved in advance would else be missing to others for as long as the batch waits.
-    private void ReturnUnused()
+    /// <summary>Returns what was reserved in advance: it would else be missing to others for as long as the batch waits.</summary>
+    public void ReturnUnused()
     {
-        var unused = _reserved - _cost;
-        if (unused == 0)
-            return;
-        _reserved = _cost;
-        Settlement.Budget.ReturnUnused(unused);
-    }
-
-    private void TakeOver(int prepaid)
-    {
-        _reserved += prepaid;
-        Settlement.Budget.TakeOver(prepaid);
+        (var unused, _reserved) = (_reserved - Cost, Cost);
+        if (unused != 0)
+            Settlement.Budget.ReturnUnused(unused);
     }
 
     private void EndUnderWay(RoutedBatch route)
@@ -318,15 +321,12 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     private bool TryReserve(int cost)
     {
         // The first message reserves what it takes, because most batches have one. Near the limit, and while others wait, only the missing bytes are requested.
-        var missing = cost - (_reserved - _cost);
+        var missing = cost - (_reserved - Cost);
         var budget = Settlement.Budget;
         var chunk = _reserved == 0 || budget.HasWaiters ? missing : Math.Max(missing, Math.Clamp(_reserved, FirstChunkBytes, LargestChunkBytes));
-        if (budget.TryReserve(chunk))
-            _reserved += chunk;
-        else if (budget.TryReserve(missing))
-            _reserved += missing;
-        else
+        if (!budget.TryReserve(chunk) && !budget.TryReserve(chunk = missing))
             return false;
+        _reserved += chunk;
         return true;
     }
 
@@ -335,7 +335,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         // What outgrew the batch's own arrays goes back to the pool, so the routes must not keep it.
         var isOutgrown = _memory.Return();
         _writers?.Clear();
-        _cost = _sharedBytes = 0;
+        Cost = _sharedBytes = 0;
         NextHeld = null;
         IsQueued = false;
         _isClosed = false;

@@ -153,7 +153,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         {
             foreach (var handle in Handles())
             {
-                var waiter = version == OutermostVersion ? ScopeOn(handle).BeginReport(handle) : handle.BeginReportAfter(openedAt);
+                var waiter = version == OutermostVersion ? ScopeOn(handle).BeginReport(handle) : handle.Output.Settlement.BeginReportAfter(openedAt);
                 if (waiter is not null)
                     waiters.Add((handle, waiter));
             }

@@ -21,6 +21,7 @@ internal sealed class HandleBuffer : ITimedHold
     private HandleOutput _output;
     private HandleScopes _scopes = new();
     private HandleHold _hold;
+    private HandleWriters _writers;
     private bool _isRetired;
     private long _usedAt;
 
@@ -40,6 +41,13 @@ internal sealed class HandleBuffer : ITimedHold
 
     /// <summary>Its lock, for the end of an ambient scope, which queues several handles' output in one step.</summary>
     public Lock Gate => _gate;
+
+    // These three for its writers' segments, under the lock.
+    public ref HandleOutput Output => ref _output;
+
+    public ref HandleWriters Writers => ref _writers;
+
+    public bool HasAmbientScope => _scopes.HasAmbient;
 
     /// <summary>Its place in the order in which several handles' locks are taken.</summary>
     public long Id { get; } = Interlocked.Increment(ref _lastId);
@@ -123,20 +131,8 @@ internal sealed class HandleBuffer : ITimedHold
         }
     }
 
-    public void CloseScope(HandleScopeToken token, long version)
-    {
-        var starts = default(SenderStarts);
-        lock (_gate)
-        {
-            if (token.Version == version)
-                Close(token, ref starts);
-        }
-
-        starts.StartAll();
-    }
-
-    /// <summary>Closes a scope and completes when what that flushed is settled; fails when a message that was written in the scope was lost.</summary>
-    public ValueTask CloseScopeAsync(HandleScopeToken token, long version)
+    /// <summary>Closes a scope. A caller that waits gives the waiter to <see cref="EndWait"/>: it fails when a message that was written in the scope was lost.</summary>
+    public FlushWaiter? CloseScope(HandleScopeToken token, long version, bool waits)
     {
         FlushWaiter? waiter = null;
         var starts = default(SenderStarts);
@@ -144,13 +140,14 @@ internal sealed class HandleBuffer : ITimedHold
         {
             if (token.Version == version)
             {
-                Close(token, ref starts);
-                waiter = _scopes.BeginWaitForEndOf(token, _output.Settlement);
+                if (_scopes.TryClose(token) || _scopes.Count == 0)
+                    QueueAfter(token, ref starts);
+                waiter = waits ? _scopes.BeginWaitForEndOf(token, _output.Settlement) : null;
             }
         }
 
         starts.StartAll();
-        return EndWait(waiter, CancellationToken.None);
+        return waiter;
     }
 
     /// <summary>Closes the scope that was opened last.</summary>
@@ -163,6 +160,7 @@ internal sealed class HandleBuffer : ITimedHold
             if (_scopes.FindYoungest() is not { } youngest)
                 return false;
             _scopes.End(youngest, this);
+            _writers.HandOverAll(this);
             QueueAfter(youngest, ref starts);
         }
 
@@ -171,29 +169,11 @@ internal sealed class HandleBuffer : ITimedHold
     }
 
     /// <summary>Seals and queues what is open, in open scopes too.</summary>
-    public void Flush(FlushReason reason)
-    {
-        var starts = default(SenderStarts);
-        lock (_gate)
-            _output.QueueAll(reason, ref starts);
-        starts.StartAll();
-    }
+    public void Flush(FlushReason reason) => Flush(reason, reports: null);
 
     /// <summary>Seals and queues what is open, if that is wanted, and completes when all that was queued so far is settled. Fails when it has a loss to report.</summary>
-    public ValueTask FlushAsync(ReportedLosses reports, CancellationToken cancellationToken, bool seals = true)
-    {
-        FlushWaiter? waiter;
-        var starts = default(SenderStarts);
-        lock (_gate)
-        {
-            if (seals)
-                _output.QueueAll(FlushReason.Requested, ref starts);
-            waiter = _output.Settlement.BeginWait(reports);
-        }
-
-        starts.StartAll();
-        return EndWait(waiter, cancellationToken);
-    }
+    public ValueTask FlushAsync(ReportedLosses reports, CancellationToken cancellationToken, bool seals = true) =>
+        EndWait(Flush(seals ? FlushReason.Requested : null, reports), cancellationToken);
 
     /// <summary>Queues what is held when the limit of its scopes has passed since the first message.</summary>
     public void OnDue()
@@ -212,7 +192,10 @@ internal sealed class HandleBuffer : ITimedHold
     public PendingBatch? TakeHeld()
     {
         lock (_gate)
+        {
+            _writers.HandOverAll(this);
             return _output.HasHeld ? _output.TakeOldestHeld() : null;
+        }
     }
 
     /// <summary>Closes scopes that are too old, and retires the handle when it has been idle for long.</summary>
@@ -225,6 +208,8 @@ internal sealed class HandleBuffer : ITimedHold
         lock (_gate)
         {
             expired = _scopes.EndExpired(this, _settings.Clock, _settings.MaxScopeAge);
+            if (expired is not null)
+                _writers.HandOverAll(this);
             if (expired is not null && _scopes.Count == 0)
                 _output.QueueAll(FlushReason.ScopeExpired, ref starts);
             else if (expired is not null)
@@ -248,7 +233,7 @@ internal sealed class HandleBuffer : ITimedHold
         lock (_gate)
         {
             _isRetired = true;
-            _output.QueueAll(FlushReason.Drain, ref starts);
+            QueueAll(FlushReason.Drain, ref starts);
         }
 
         starts.ScheduleAll();
@@ -259,7 +244,7 @@ internal sealed class HandleBuffer : ITimedHold
     {
         _settings.CountLook();
         lock (_gate)
-            return _output.GetStatistics(_scopes.Count);
+            return _writers.AddTo(_output.GetStatistics(_scopes.Count));
     }
 
     /// <summary>Leaves the list of held handles when nothing is held.</summary>
@@ -267,7 +252,7 @@ internal sealed class HandleBuffer : ITimedHold
     {
         _settings.CountLook();
         lock (_gate)
-            (_output.HasHeld ? null : _heldHandles)?.Remove(this);
+            (_output.HasHeld || _writers.HaveOutput ? null : _heldHandles)?.Remove(this);
     }
 
     /// <summary>Closes a scope. The run gets what the handle no longer holds back. The caller holds the lock.</summary>
@@ -301,16 +286,36 @@ internal sealed class HandleBuffer : ITimedHold
             return token.Version == version ? _output.Settlement.BeginReport(token.Since) : null;
     }
 
-    /// <summary>Begins a report of what was lost after a moment of the buffer.</summary>
-    public FlushWaiter? BeginReportAfter(long moment) => _output.Settlement.BeginReportAfter(moment);
-
     public ValueTask EndWait(FlushWaiter? waiter, CancellationToken cancellationToken) =>
         waiter is null ? default : _output.Settlement.EndWait(waiter, _settings.SendContext.IsInside, cancellationToken);
 
-    private void Close(HandleScopeToken token, ref SenderStarts starts)
+    /// <summary>False when a writer's messages must leave at once. Call it under the lock.</summary>
+    public bool MayHoldBack()
     {
-        if (_scopes.TryClose(token) || _scopes.Count == 0)
-            QueueAfter(token, ref starts);
+        if (HeldNode is null && !_isRetired)
+            _heldHandles.Add(this);
+        return !_isRetired && !Budget.HasWaiters;
+    }
+
+    private FlushWaiter? Flush(FlushReason? reason, ReportedLosses? reports)
+    {
+        var starts = default(SenderStarts);
+        FlushWaiter? waiter;
+        lock (_gate)
+        {
+            if (reason is { } needed)
+                QueueAll(needed, ref starts);
+            waiter = reports is { } wanted ? _output.Settlement.BeginWait(wanted) : null;
+        }
+
+        starts.StartAll();
+        return waiter;
+    }
+
+    private void QueueAll(FlushReason reason, ref SenderStarts starts)
+    {
+        _writers.HandOverAll(this);
+        _output.QueueAll(reason, ref starts);
     }
 
     private void QueueAfter(HandleScopeToken closed, ref SenderStarts starts)
@@ -322,8 +327,7 @@ internal sealed class HandleBuffer : ITimedHold
             QueueWhenOver(countsFromNow: !closed.Opening.HasLimit, ref starts);
     }
 
-    // Held output that no one flushes could make a writer wait for capacity for ever. A writer that begins to wait flushes what is held, and what is written meanwhile begins a new batch.
-    // So only these are left: the first message that is held, which that flush may have missed, and the message of a writer that has waited.
+    // Held output that no one flushes could make a writer wait for capacity for ever. A writer that begins to wait flushes what is held, and what is written meanwhile begins a new batch. So only these are left: the first message that is held, which that flush may have missed, and the message of a writer that has waited.
     [MethodImpl(MethodImplOptions.NoInlining)]
     private void QueueUnlessHeld(ref SenderStarts starts)
     {

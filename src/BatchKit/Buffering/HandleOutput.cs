@@ -22,9 +22,10 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     private long _acceptedBytes;
     private long _supersededMessages;
 
-    // The largest open batch, by what its routes take with the handle's name.
     private readonly int _nameBytes = handle.Name is { } name ? Encoding.UTF8.GetByteCount(name) : 0;
-    private int _maxBatchBytes;
+
+    /// <summary>The largest open batch, by what its routes take with the handle's name.</summary>
+    public int MaxBatchBytes { get; private set; }
 
     public HandleSettlement Settlement { get; } = new(settings, budget);
 
@@ -38,12 +39,15 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
 
     public readonly int HeldMessages => _sealedMessages + (HasOpen && !_open!.IsQueued ? _open.Count : 0);
 
+    // A batch that costs little enough to grow takes the largest message without passing the largest int.
+    public readonly bool IsFull(PendingBatch batch, int bytes) =>
+        batch.FrameBytes + (long)bytes > MaxBatchBytes || batch.Count >= settings.MaxBatchMessages;
+
     /// <summary>The batch that takes the next message: the open one, or a new one behind it.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     public PendingBatch OpenFor(int cost, MessageHeader? header, bool startsRun, bool needsOrder, ref SenderStarts starts)
     {
-        var batch = _open;
-        return batch is not null && !startsRun && batch.IsHeldOpen(_openVersion) && !IsFull(batch, cost)
+        return _open is { } batch && !startsRun && batch.IsHeldOpen(_openVersion) && !IsFull(batch, cost)
             ? batch
             : OpenForSlow(cost, header, startsRun, needsOrder, ref starts);
     }
@@ -72,7 +76,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
             }
         }
 
-        return Open(needsOrder);
+        return Open(Begin(), needsOrder);
     }
 
     /// <summary>Gives up the open batch when its first message could not be added.</summary>
@@ -84,11 +88,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         empty.GiveUpEmpty();
     }
 
-    /// <summary>Puts a latest value in the place of the one with its key that waits.</summary>
-    /// <param name="payload">The value.</param>
-    /// <param name="header">Its header.</param>
-    /// <param name="startsRun">True when what its flow writes next needs a batch behind what it wrote to other handles.</param>
-    /// <param name="bytes">How many bytes it has; negative when there is no capacity for it, or its encoder failed.</param>
+    /// <summary>Puts a latest value in the place of the one with its key that waits. It has negative bytes when there is no capacity for it, or its encoder failed.</summary>
     /// <returns>False when none waits, or its batch is too full for a larger one: then it goes behind what waits.</returns>
     public bool TryReplace<TPayload>(scoped ref TPayload payload, MessageHeader? header, bool startsRun, out int bytes)
         where TPayload : struct, IMessagePayload, allows ref struct
@@ -102,8 +102,8 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         bytes = place.Batch.Replace(place.Slot, ref payload, header);
 
         // Also when the value is turned away: the scope has noted the handle as the one that was written last.
-        if (startsRun && HasOpen && !_open!.IsQueued && !HasLastPlace(_open))
-            HoldSealed(FlushReason.Interleaved);
+        if (startsRun)
+            EndRun();
         if (bytes < 0)
             return true;
         CountAccepted(bytes);
@@ -111,6 +111,13 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         if (BatchKitTracing.IsListening)
             RememberWriter(place.Batch);
         return true;
+    }
+
+    /// <summary>What its flow writes next needs a batch behind what it wrote to other handles.</summary>
+    public void EndRun()
+    {
+        if (HasOpen && !_open!.IsQueued && !HasLastPlace(_open))
+            HoldSealed(FlushReason.Interleaved);
     }
 
     public void CountAccepted(int bytes)
@@ -138,9 +145,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         var batch = _open!;
         if (batch.IsQueued)
             return;
-        Enter(batch);
-        for (var route = 0; route < partitions.Length; route++)
-            starts.Add(partitions[route], partitions[route].Enqueue(batch.Routes[route], batch.Routes[route], isUnscoped: true));
+        EnterAndEnqueue(batch, isUnscoped: true, ref starts);
 
         // This caller starts the sender, and no one else adds to it: sealing it here saves taking the lock again.
         if (partitions.Length == 1 && starts.IsInline(partitions[0]))
@@ -166,7 +171,9 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         EndLinger(ref starts);
         if (_firstHeld is null)
         {
-            QueueOnly(reason, ref starts);
+            // Most scopes held one batch.
+            if (HasOpen)
+                EnterAndEnqueue(SealOpen(reason), isUnscoped: false, ref starts);
             return;
         }
 
@@ -183,15 +190,11 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         }
     }
 
-    // Most scopes held one batch.
-    private void QueueOnly(FlushReason reason, ref SenderStarts starts)
+    private readonly void EnterAndEnqueue(PendingBatch batch, bool isUnscoped, ref SenderStarts starts)
     {
-        if (!HasOpen)
-            return;
-        var batch = SealOpen(reason);
         Enter(batch);
         for (var route = 0; route < partitions.Length; route++)
-            starts.Add(partitions[route], partitions[route].Enqueue(batch.Routes[route], batch.Routes[route], isUnscoped: false));
+            starts.Add(partitions[route], partitions[route].Enqueue(batch.Routes[route], batch.Routes[route], isUnscoped));
     }
 
     /// <summary>Moves all that is held into a run of several handles' output.</summary>
@@ -242,15 +245,31 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         return oldest;
     }
 
-    private PendingBatch Open(bool needsOrder)
+    /// <summary>Begins a batch that is not in the order of the handle's output yet.</summary>
+    public PendingBatch Begin()
     {
         var batch = settings.Batches.Rent();
         batch.Open(gate, handle, Settlement, partitions.Length);
-        batch.Order = settings.DropsOldest || needsOrder ? settings.NextOrder() : 0;
         budget.Ages?.AddHeld(batch);
-        _open = batch;
-        _openVersion = batch.Version;
-        _maxBatchBytes = FindMaxBatchBytes();
+        MaxBatchBytes = FindMaxBatchBytes();
+        return batch;
+    }
+
+    /// <summary>Puts a writer's batch behind all that was written so far. What is written next joins it, unless it is full.</summary>
+    public void Adopt(PendingBatch batch, bool needsOrder, FlushReason reason)
+    {
+        if (HasOpen && _open!.IsQueued)
+            SealOpen(reason);
+        else if (HasOpen)
+            HoldSealed(reason);
+        Open(batch, needsOrder);
+        (_acceptedMessages, _acceptedBytes) = (_acceptedMessages + batch.Count, _acceptedBytes + batch.Bytes);
+    }
+
+    private PendingBatch Open(PendingBatch batch, bool needsOrder)
+    {
+        batch.Order = settings.DropsOldest || needsOrder ? settings.NextOrder() : 0;
+        (_open, _openVersion) = (batch, batch.Version);
         return batch;
     }
 
@@ -265,20 +284,13 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     // Nothing that an ambient scope's flow wrote can be behind the batch that was given the last place of all.
     private readonly bool HasLastPlace(PendingBatch batch) => batch.Order != 0 && batch.Order == settings.LastOrder;
 
-    // A batch that costs little enough to grow takes the largest message without passing the largest int.
-    private readonly bool IsFull(PendingBatch batch, int bytes) =>
-        batch.FrameBytes + (long)bytes > _maxBatchBytes || batch.Count >= settings.MaxBatchMessages;
-
     // A message that is added to a batch may overtake what is queued behind it.
     private readonly bool MayGrow(PendingBatch batch)
     {
-        for (var route = 0; route < partitions.Length; route++)
-        {
-            if (!partitions[route].MayGrow(batch.Routes[route]))
-                return false;
-        }
-
-        return true;
+        var route = 0;
+        while (route < partitions.Length && partitions[route].MayGrow(batch.Routes[route]))
+            route++;
+        return route == partitions.Length;
     }
 
     private readonly void Enter(PendingBatch batch)
@@ -301,9 +313,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
 
     private readonly void EndLingerOf(PendingBatch batch, ref SenderStarts starts)
     {
-        if (!settings.Lingers)
-            return;
-        for (var route = 0; route < partitions.Length; route++)
+        for (var route = 0; settings.Lingers && route < partitions.Length; route++)
             starts.Add(partitions[route], partitions[route].EndLinger(batch.Routes[route]));
     }
 

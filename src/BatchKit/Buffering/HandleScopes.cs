@@ -186,12 +186,12 @@ internal sealed class HandleScopeToken(HandleBuffer owner) : IScopeToken
     public void Close(long version)
     {
         EncoderGuard.ThrowIfEncoding();
-        owner.CloseScope(this, version);
+        owner.CloseScope(this, version, waits: false);
     }
 
     public ValueTask CloseAsync(long version)
     {
         EncoderGuard.ThrowIfEncoding();
-        return owner.CloseScopeAsync(this, version);
+        return owner.EndWait(owner.CloseScope(this, version, waits: true), CancellationToken.None);
     }
 }

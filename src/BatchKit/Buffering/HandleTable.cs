@@ -204,7 +204,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         }
     }
 
-    private static HandleStatistics Sum(HandleStatistics left, HandleStatistics right) => new(
+    public static HandleStatistics Sum(HandleStatistics left, HandleStatistics right) => new(
         left.AcceptedMessages + right.AcceptedMessages, left.AcceptedBytes + right.AcceptedBytes, left.SupersededMessages + right.SupersededMessages,
         left.HeldMessages + right.HeldMessages, left.OpenScopes + right.OpenScopes);
 }

@@ -14,6 +14,30 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     // Up to here a message fits whatever the name of its handle.
     private readonly int _leastLimit = Math.Min(narrowest.MaxMessageBytes - OutputHandle.MaxNameBytes, settings.MaxMessageBytes);
 
+    /// <summary>A message that costs no more fits whatever the name of its handle.</summary>
+    public int LeastLimit => Math.Max(0, _leastLimit);
+
+    public int MaxBatchMessages => settings.MaxBatchMessages;
+
+    /// <summary>Begins to write in a scope of its own and without a lock for each message.</summary>
+    public MessageWriter Begin(IOutputBuffer output, OutputHandle handle, scoped in ScopeOpening opening)
+    {
+        while (handles.GetOrAdd(handle) is { } buffer)
+        {
+            var startsRun = Cover(buffer);
+            var starts = default(SenderStarts);
+            var scope = buffer.OpenScope(opening, ref starts);
+            starts.StartAll();
+            if (scope is { } opened)
+                return WriterSegment.Begin(output, handle, opened, buffer, this, startsRun);
+        }
+
+        throw HandleTable.Stopped();
+    }
+
+    /// <summary>The calling flow's ambient scope, if there is one, takes a scope on a handle.</summary>
+    public bool Cover(HandleBuffer buffer) => ambientScopes.Current is { } ambient && ambient.Cover(buffer);
+
     /// <returns>True when the message was accepted.</returns>
     public bool TryWrite<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header)
         where TPayload : struct, IMessagePayload, allows ref struct
@@ -178,8 +202,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         var result = AppendResult.Retired;
         while (result == AppendResult.Retired && handles.GetOrAdd(handle) is { } buffer)
         {
-            var startsRun = ambientScopes.Current is { } ambient && ambient.Cover(buffer);
-            result = buffer.Append(ref payload, header, prepaid, startsRun);
+            result = buffer.Append(ref payload, header, prepaid, startsRun: Cover(buffer));
         }
 
         if (result == AppendResult.NoCapacity)
@@ -187,7 +210,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         return result;
     }
 
-    private void ThrowIfTooLarge(OutputHandle handle, int payloadBytes, MessageHeader? header)
+    public void ThrowIfTooLarge(OutputHandle handle, int payloadBytes, MessageHeader? header)
     {
         var bytes = payloadBytes + (long)(header?.EncodedBytes ?? 0);
         if (bytes > _leastLimit)

@@ -30,6 +30,14 @@ public sealed class AllocationTests : IAsyncDisposable
     }
 
     [Fact]
+    public void A_writer_with_1000_messages_allocates_nothing()
+    {
+        Assert.Equal(0, BytesPerRound(() => WriteByWriter(_connection)));
+        Assert.Equal(0, BytesPerRound(() => WriteByWriter(_group)));
+        AssertOneBatchEach(messages: 1000);
+    }
+
+    [Fact]
     public void An_unscoped_write_allocates_nothing()
     {
         Assert.Equal(0, BytesPerRound(() => _buffer.Write(_connection, Payload)));
@@ -140,6 +148,18 @@ public sealed class AllocationTests : IAsyncDisposable
 
         Assert.InRange(bytes, 1, 200);
         AssertOneBatchEach(messages: 1);
+    }
+
+    private void WriteByWriter(OutputHandle handle)
+    {
+        using var lines = _buffer.BeginWriting(handle);
+        for (var count = 0; count < 500; count++)
+        {
+            lines.Write(Payload);
+            Payload.CopyTo(lines.GetSpan(Payload.Length));
+            lines.Advance(Payload.Length);
+            lines.EndMessage();
+        }
     }
 
     private void WriteInScope(OutputHandle handle)

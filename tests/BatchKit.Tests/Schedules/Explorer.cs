@@ -17,6 +17,7 @@ internal sealed class Explorer
         _world = world;
         _schedule = world.Schedule;
         _actors = [.. Enumerable.Range(0, _schedule.Actors).Select(number => new RandomActor(world, $"actor {number}"))];
+        world.Interlude = () => QueuedScheduler.RunInNoContext(StepAndCheck);
     }
 
     /// <summary>Explores a seed on a thread that has no synchronization context, where continuations run inline.</summary>
@@ -52,10 +53,7 @@ internal sealed class Explorer
     private void Run()
     {
         for (var step = 0; step < _schedule.Steps && !IsBroken; step++)
-        {
-            Step();
-            Check();
-        }
+            StepAndCheck();
 
         if (IsBroken)
             return;
@@ -63,6 +61,12 @@ internal sealed class Explorer
             Settle();
         if (!IsBroken)
             Stop();
+    }
+
+    private void StepAndCheck()
+    {
+        Step();
+        Check();
     }
 
     private void Step()

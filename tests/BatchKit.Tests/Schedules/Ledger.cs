@@ -48,7 +48,7 @@ internal sealed class Ledger(Schedule schedule, Journal journal)
         Undecided--;
         if (isAccepted)
         {
-            message.End = Math.Min(message.End, Now);
+            message.End = message.Loop is { IsOpen: true } ? message.End : Math.Min(message.End, Now);
             Accepted++;
             AcceptedBytes += message.Bytes;
             if (mayBeHeld)
@@ -161,6 +161,9 @@ internal sealed class LedgerMessage(int id, int handle, int bytes, MessageKind k
     /// <summary>When it had certainly been queued: no scope held it back any more.</summary>
     public long QueuedAt { get; set; } = long.MaxValue;
 
+    /// <summary>The loop that it was written in: it takes its place when that ends, or before.</summary>
+    public LedgerLoop? Loop { get; set; }
+
     /// <summary>Null while its write has not ended.</summary>
     public bool? IsAccepted { get; set; }
 
@@ -198,5 +201,23 @@ internal sealed class LedgerMessage(int id, int handle, int bytes, MessageKind k
     {
         BinaryPrimitives.WriteInt32LittleEndian(payload, Id);
         payload[sizeof(int)..Bytes].Fill((byte)Id);
+    }
+}
+
+/// <summary>The messages of one writer.</summary>
+internal sealed class LedgerLoop
+{
+    private readonly int[] _delivered = [-1, -1];
+
+    public List<LedgerMessage> Messages { get; } = [];
+
+    public bool IsOpen { get; set; } = true;
+
+    /// <returns>False when a later one was delivered before.</returns>
+    public bool Deliver(int route, LedgerMessage message)
+    {
+        var last = _delivered[route];
+        _delivered[route] = message.Id;
+        return last < message.Id;
     }
 }

@@ -20,8 +20,11 @@ internal sealed class RandomActor(World world, string name)
     {
         switch (_schedule.Pick(100))
         {
-            case < 50:
+            case < 45:
                 world.Writer.Write();
+                break;
+            case < 50:
+                WriteLoop();
                 break;
             case < 63:
                 OpenScope();
@@ -44,6 +47,21 @@ internal sealed class RandomActor(World world, string name)
         }
 
         _context = ExecutionContext.Capture()!;
+    }
+
+    private void WriteLoop()
+    {
+        var handle = _schedule.NextHandle();
+        Journal($"begins a loop for h{handle}");
+        world.Losses.Use(handle);
+        try
+        {
+            world.Writer.WriteLoop(handle);
+        }
+        catch (ObjectDisposedException) when (world.IsStopped)
+        {
+            Journal("is told that the buffer has stopped");
+        }
     }
 
     private TimeSpan? NextLimit() => _schedule.HasLimitedScopes && _schedule.Chance(50) ? _schedule.PickOne(Limits) : null;

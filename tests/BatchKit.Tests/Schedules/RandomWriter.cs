@@ -12,6 +12,74 @@ internal sealed class RandomWriter(World world)
 
     private readonly Schedule _schedule = world.Schedule;
 
+    /// <summary>Writes a loop through a writer, while others act.</summary>
+    public void WriteLoop(int handle)
+    {
+        world.Book.BeginOpening(handle);
+        OpenedScope scope;
+        var lines = default(MessageWriter);
+        try
+        {
+            lines = world.Buffer.BeginWriting(_schedule.Handles[handle]);
+        }
+        finally
+        {
+            scope = world.Book.EndOpening(handle);
+        }
+
+        var loop = new LedgerLoop();
+        for (var count = _schedule.Pick(6); count > 0; count--)
+        {
+            if (!world.IsInsideSend && _schedule.Chance(40))
+                world.Interlude();
+            WriteTo(lines, handle, loop);
+        }
+
+        world.Journal.Add($"ends a loop for h{handle}");
+        world.Book.BeginWrite(handle);
+        world.Book.Close(scope);
+        lines.Dispose();
+        loop.IsOpen = false;
+        foreach (var message in loop.Messages.Where(static message => message.IsAccepted == true))
+            message.End = Math.Min(message.End, world.Ledger.Now);
+        world.Book.QueueUnheld();
+    }
+
+    private void WriteTo(MessageWriter lines, int handle, LedgerLoop loop)
+    {
+        world.Book.BeginWrite(handle);
+        var isPrompt = _schedule.Chance(15);
+        var message = world.Ledger.Begin(handle, _schedule.Chance(3) ? 200 : _schedule.PickOne([4, 10, 30, 100]), isPrompt ? MessageKind.Prompt : MessageKind.Output, key: null, world.Book.Current);
+        message.Loop = loop;
+        loop.Messages.Add(message);
+        message.MustFit = NeighbourRules.MustFit(world, message);
+        var header = isPrompt ? MessageHeader.Prompt : null;
+        var fault = _schedule.Chance(_schedule.EncoderFaultsPercent) ? _schedule.PickOne(Enum.GetValues<EncoderFault>()) : EncoderFault.None;
+        var isEncoded = _schedule.Chance(30);
+        message.MustFit &= fault == EncoderFault.None || !isEncoded;
+        try
+        {
+            if (_schedule.Chance(50))
+            {
+                var isAccepted = isEncoded ? lines.TryWrite(message.Bytes + 20, (message, fault), EncodeInPlace, header) : lines.TryWrite(message.Payload(), header);
+                if (!isAccepted && _schedule.Drops && !world.IsStopped)
+                    world.Ledger.Refused++;
+                Decide(message, isAccepted);
+                return;
+            }
+
+            if (isEncoded)
+                lines.Write(message.Bytes + 20, (message, fault), EncodeInPlace, header);
+            else
+                lines.Write(message.Payload(), header);
+            Decide(message, !WasDropped(message));
+        }
+        catch (InvalidOperationException)
+        {
+            Decide(message, isAccepted: false);
+        }
+    }
+
     public void Write()
     {
         var handle = _schedule.NextHandle();

@@ -33,6 +33,8 @@ internal sealed class ReceivingEnd(int route, Schedule schedule, Journal journal
         if ((message.DeliveredRoutes & (1 << route)) != 0)
             journal.Broken($"m{message.Id} was delivered twice on route {route}");
         message.DeliveredRoutes |= 1 << route;
+        if (message.Loop is { } loop && !loop.Deliver(route, message))
+            journal.Broken($"m{message.Id} was overtaken on route {route} by a later one of its loop");
 
         // Two writes are ordered when one had ended before the other was called. Those that overlap may arrive either way.
         if (message.End < _ofHandles[message.Handle].OfAll)

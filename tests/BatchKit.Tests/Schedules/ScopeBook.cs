@@ -42,6 +42,15 @@ internal sealed class ScopeBook(Schedule schedule, Ledger ledger, TimeProvider c
         return scope;
     }
 
+    /// <summary>A writer is being opened: <see cref="Open"/> follows.</summary>
+    public void BeginOpening(int handle) => _opening.Add(handle);
+
+    public OpenedScope EndOpening(int handle)
+    {
+        _opening.Remove(handle);
+        return Open(handle, maxHold: null, static () => default);
+    }
+
     public OpenedScope OpenAmbient(TimeSpan? maxHold, Func<BufferingScope> open)
     {
         var gathering = Current;

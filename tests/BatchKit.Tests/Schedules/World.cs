@@ -63,6 +63,9 @@ internal sealed class World : IDisposable
 
     public bool IsStopped { get; set; }
 
+    /// <summary>What happens while a loop writes.</summary>
+    public Action Interlude { get; set; } = () => { };
+
     public bool IsInsideSend { get; private set; }
 
     public void Dispose() => Observers?.Dispose();

@@ -41,6 +41,25 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
             Send(handle);
     }
 
+    /// <summary>A writer's messages take their place together when it is disposed, in batches of their own.</summary>
+    public void WriteLoop(int handleIndex, IReadOnlyList<ModelMessage> messages)
+    {
+        var handle = _handles[handleIndex];
+        var startsBatch = _ambient is { OpenScopes: > 0 } gathering && Gather(gathering, handle) && !HasLastPlace(handle);
+        var scope = Open(handle, gathering: null);
+        Accepted += messages.Count;
+        if ((messages.Count > 0 || startsBatch) && handle.Held is [.., var last])
+            last.IsClosed = true;
+        foreach (var message in messages)
+        {
+            if (handle.Held is not [.., { IsClosed: false } open] || open.Bytes + message.Cost > maxBatchBytes || open.Messages.Count == maxBatchMessages)
+                handle.Held.Add(open = new ModelBatch { Place = handle.IsGathered ? ++_lastPlace : 0 });
+            open.Messages.Add(message);
+        }
+
+        Close(scope);
+    }
+
     public void Open(int handleIndex, TimeSpan? limit = null) => _scopes.Add(Open(_handles[handleIndex], gathering: null, limit));
 
     /// <summary>Time passes: what has been held for its limit leaves.</summary>

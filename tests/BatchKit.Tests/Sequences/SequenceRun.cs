@@ -75,6 +75,9 @@ internal sealed class SequenceRun
             case StepKind.Write or StepKind.TryWrite or StepKind.WriteAsync or StepKind.WriteText or StepKind.WriteLatest or StepKind.WriteLatestText:
                 Write(step);
                 break;
+            case StepKind.WriteLoop:
+                WriteLoop(step);
+                break;
             case StepKind.OpenScope:
                 _scopes.Add(_buffer.BeginBufferingScope(_handles[step.Handle]));
                 _model.Open(step.Handle);
@@ -142,6 +145,20 @@ internal sealed class SequenceRun
                 _buffer.Write(handle, text);
                 break;
         }
+    }
+
+    private void WriteLoop(Step step)
+    {
+        using var lines = _buffer.BeginWriting(_handles[step.Handle]);
+        var messages = new List<ModelMessage>();
+        for (var count = 0; count < step.Count; count++)
+        {
+            var text = $"{++_lastMessage}.".PadRight(step.Size, '.');
+            messages.Add(new ModelMessage(_lastMessage, text.Length, Key: null));
+            lines.Write(text);
+        }
+
+        _model.WriteLoop(step.Handle, messages);
     }
 
     private void Close(Step step)

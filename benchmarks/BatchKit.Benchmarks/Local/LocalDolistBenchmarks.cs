@@ -21,14 +21,14 @@ public class LocalDolistBenchmarks
     [GlobalCleanup(Target = nameof(MassTransitInMemoryAwaited))]
     public void StopMassTransit() => _awaited.DisposeAsync().AsTask().GetAwaiter().GetResult();
 
-    [GlobalSetup(Targets = [nameof(BatchKitLocal), nameof(BatchKitLocalAmbient), nameof(ComposedByHand)])]
+    [GlobalSetup(Targets = [nameof(BatchKitLocal), nameof(BatchKitLocalWriter), nameof(BatchKitLocalAmbient), nameof(ComposedByHand)])]
     public void StartSocket()
     {
         _ends = new SocketEnds();
         _output = new OutputBuffer(new SocketTransport(_ends));
     }
 
-    [GlobalCleanup(Targets = [nameof(BatchKitLocal), nameof(BatchKitLocalAmbient), nameof(ComposedByHand)])]
+    [GlobalCleanup(Targets = [nameof(BatchKitLocal), nameof(BatchKitLocalWriter), nameof(BatchKitLocalAmbient), nameof(ComposedByHand)])]
     public void StopSocket()
     {
         _output.DisposeAsync().AsTask().GetAwaiter().GetResult();
@@ -37,6 +37,18 @@ public class LocalDolistBenchmarks
 
     [Benchmark(Baseline = true)]
     public Task MassTransitInMemoryAwaited() => _awaited.RunAsync(1);
+
+    [Benchmark]
+    public void BatchKitLocalWriter()
+    {
+        using (var lines = _output.BeginWriting(Player))
+        {
+            foreach (var line in Lines.All)
+                lines.Write(line);
+        }
+
+        _ends.AwaitList();
+    }
 
     [Benchmark]
     public void BatchKitLocal()

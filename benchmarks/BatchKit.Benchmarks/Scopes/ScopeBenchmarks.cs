@@ -31,7 +31,7 @@ public class ScopeBenchmarks
     [Params(HandleKind.Number, HandleKind.Name)]
     public HandleKind Kind { get; set; }
 
-    [GlobalSetup(Targets = [nameof(LockedAppend), nameof(UnscopedWrite), nameof(UnscopedLatest), nameof(OpenAndClose), nameof(OpenWriteAndClose),
+    [GlobalSetup(Targets = [nameof(LockedAppend), nameof(UnscopedWrite), nameof(UnscopedLatest), nameof(OpenAndClose), nameof(OpenWriteAndClose), nameof(WriterWrite), nameof(BeginWriteAndDispose),
         nameof(AmbientOpenAndClose), nameof(AmbientOpenWriteAndClose)])]
     public void Start()
     {
@@ -73,6 +73,12 @@ public class ScopeBenchmarks
         _crew.Run(WriteShare);
         CloseFullScopes();
     }
+
+    [Benchmark(OperationsPerInvoke = Operations)]
+    public void WriterWrite() => _crew.Run(WriterShare);
+
+    [Benchmark(OperationsPerInvoke = Operations)]
+    public void BeginWriteAndDispose() => _crew.Run(BeginWriteAndDisposeShare);
 
     [Benchmark(OperationsPerInvoke = Operations)]
     public void LatestInScope() => _crew.Run(LatestShare);
@@ -140,6 +146,27 @@ public class ScopeBenchmarks
         for (var (left, index) = Share(worker); left > 0; left--)
         {
             _output.Write(_handles[index], _payload);
+            index = Next(index);
+        }
+    }
+
+    // A thousand messages a writer: a loop of the size that @dolist has.
+    private void WriterShare(int worker)
+    {
+        for (var (left, index) = Share(worker); left > 0; index = Next(index))
+        {
+            using var lines = _output.BeginWriting(_handles[index]);
+            for (var end = Math.Max(0, left - 1000); left > end; left--)
+                lines.Write(_payload);
+        }
+    }
+
+    private void BeginWriteAndDisposeShare(int worker)
+    {
+        for (var (left, index) = Share(worker); left > 0; left--)
+        {
+            using var lines = _output.BeginWriting(_handles[index]);
+            lines.Write(_payload);
             index = Next(index);
         }
     }

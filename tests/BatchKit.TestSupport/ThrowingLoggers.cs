@@ -15,11 +15,15 @@ public sealed class ThrowingLoggers(Func<int, bool>? throws = null) : ILoggerPro
     /// <summary>What is thrown.</summary>
     public Exception Fault { get; init; } = new InvalidOperationException("The logger is broken.");
 
+    private string? Category { get; init; }
+
     /// <summary>How many calls threw.</summary>
     public int Thrown => Volatile.Read(ref _thrown);
 
     /// <summary>Creates loggers that throw at the <c>first</c> call, the <c>second</c>, <c>random</c> ones, or <c>always</c>. A seed may follow <c>random</c>.</summary>
-    public static ThrowingLoggers At(string calls)
+    /// <param name="calls">Which calls throw.</param>
+    /// <param name="category">What the categories contain whose calls are counted and throw; null for all.</param>
+    public static ThrowingLoggers At(string calls, string? category = null)
     {
         ArgumentNullException.ThrowIfNull(calls);
         return new ThrowingLoggers(calls.Split(' ') switch
@@ -30,14 +34,20 @@ public sealed class ThrowingLoggers(Func<int, bool>? throws = null) : ILoggerPro
             ["random", var seed] => AtRandom(new Random(int.Parse(seed, CultureInfo.InvariantCulture))),
             ["always"] => null,
             _ => throw new ArgumentOutOfRangeException(nameof(calls), calls, "It is first, second, random or always."),
-        });
+        })
+        {
+            Category = category,
+        };
     }
 
     /// <inheritdoc/>
     public ILogger CreateLogger(string categoryName)
     {
         ArgumentNullException.ThrowIfNull(categoryName);
-        return categoryName.Contains("BatchKit", StringComparison.Ordinal) || categoryName.Contains("MassTransit", StringComparison.Ordinal) ? this : NullLogger.Instance;
+        var isOurs = Category is null ? Has("BatchKit") || Has("MassTransit") : Has(Category);
+        return isOurs ? this : NullLogger.Instance;
+
+        bool Has(string part) => categoryName.Contains(part, StringComparison.Ordinal);
     }
 
     /// <inheritdoc/>

@@ -29,7 +29,8 @@ public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture, OwnRabbit
     {
         var server = await fixture.GetAsync();
         await using var proxy = TcpProxy.Start(server.Host, server.Port);
-        var loggers = ThrowingLoggers.At(call);
+        // The buffer has a health check of its own for what its logger throws.
+        var loggers = ThrowingLoggers.At(call, "BatchKit.RabbitMQ");
         using var host = await _hosts.StartAsync(server, Some.Name("test"), configure: builder => builder.Services.AddSingleton<ILoggerProvider>(loggers),
             rabbit: options => options.Hosts = [$"127.0.0.1:{proxy.Port}"]);
         var output = host.Services.GetRequiredService<IOutputBuffer>();

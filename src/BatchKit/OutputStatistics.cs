@@ -32,6 +32,9 @@ public sealed record OutputStatistics
     /// <summary>Messages that were dropped instead of accepted because the buffer was full (<see cref="OverflowPolicy.DropNewest"/>).</summary>
     public required long RefusedMessages { get; init; }
 
+    /// <summary>Calls of <c>WriteAsync</c> that wait for capacity, whether the caller awaits them or not. Their messages are not accepted yet, so no other counter has them.</summary>
+    public required int WaitingWrites { get; init; }
+
     /// <summary>Messages that were accepted, and replaced by a newer one with their key while they waited (<see cref="IOutputBuffer.WriteLatest(OutputHandle, long, ReadOnlySpan{byte}, MessageHeader?)"/>).</summary>
     public required long SupersededMessages { get; init; }
 

@@ -96,32 +96,31 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         var cost = MessageCost.Of(bytes.Length, header);
         if (handles.GetOrAdd(handle) is not { Budget: var budget } buffer)
             throw HandleTable.Stopped();
-        if (!budget.Queue.TryReserveAtOnce(cost))
-        {
-            // The request for capacity stands, so later writes are queued at once. Only output that scopes hold or that lingers now has to be queued here.
-            var share = budget.Queue.ReserveAsync(cost, cancellationToken);
-            buffer.Flush(FlushReason.CapacityNeeded);
-            await share.ConfigureAwait(false);
-        }
-
-        var result = AppendResult.Retired;
+        var (hasShare, hasCapacity, result) = (false, false, AppendResult.Retired);
+        settings.Metrics.BeginWait();
         try
         {
+            if (!budget.Queue.TryReserveAtOnce(cost))
+            {
+                // The request for capacity stands, so later writes are queued at once. Only output that scopes hold or that lingers now has to be queued here.
+                var share = budget.Queue.ReserveAsync(cost, cancellationToken);
+                buffer.Flush(FlushReason.CapacityNeeded);
+                await share.ConfigureAwait(false);
+            }
+
+            hasShare = true;
             await ReserveAsync(budget.Route, cost, cancellationToken).ConfigureAwait(false);
-            try
-            {
-                result = TryAppendPrepaid(handle, bytes.Span, header, cost);
-            }
-            finally
-            {
-                // A router may throw as well.
-                if (result != AppendResult.Accepted)
-                    budget.Route.Release(cost);
-            }
+            hasCapacity = true;
+            result = TryAppendPrepaid(handle, bytes.Span, header, cost);
         }
         finally
         {
-            budget.Queue.Redeem(cost);
+            // A router may throw as well.
+            if (hasCapacity && result != AppendResult.Accepted)
+                budget.Route.Release(cost);
+            if (hasShare)
+                budget.Queue.Redeem(cost);
+            settings.Metrics.EndWait();
         }
 
         ThrowIfStopped(result);

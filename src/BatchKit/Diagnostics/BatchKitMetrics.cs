@@ -21,6 +21,7 @@ internal sealed class BatchKitMetrics
     private readonly Counter<long> _sentMessages;
     private readonly Histogram<double> _operationDuration;
     private long _refusedMessages;
+    private int _waitingWrites;
     private WeakReference<BufferCounters>? _counters;
 
     public BatchKitMetrics(string bufferName, IMeterFactory? meterFactory)
@@ -51,9 +52,15 @@ internal sealed class BatchKitMetrics
 
     public long RefusedMessages => Volatile.Read(ref _refusedMessages);
 
+    public int WaitingWrites => Volatile.Read(ref _waitingWrites);
+
     public void CountFlush(FlushReason reason) => Interlocked.Increment(ref _flushes[(int)reason]);
 
     public void CountRefused() => Interlocked.Increment(ref _refusedMessages);
+
+    public void BeginWait() => Interlocked.Increment(ref _waitingWrites);
+
+    public void EndWait() => Interlocked.Decrement(ref _waitingWrites);
 
     public void RecordSend(string route, int messages, TimeSpan duration, string? errorType)
     {
@@ -81,6 +88,7 @@ internal sealed class BatchKitMetrics
         Count("batchkit.sends", "Sends, including those that failed.", s => s.Sends);
         Count("batchkit.sends.failed", "Sends that failed, in whole or in part.", s => s.FailedSends);
         Gauge("batchkit.messages.pending", "{message}", "Messages accepted and not yet settled.", s => s.PendingMessages);
+        Gauge("batchkit.writes.waiting", "{write}", "Writes that wait for capacity, awaited or not.", s => s.WaitingWrites);
         Gauge("batchkit.buffered", "By", "Bytes reserved by what is accepted and not yet settled.", s => s.BufferedBytes);
         Gauge("batchkit.handles", "{handle}", "Handles that the buffer holds state for.", s => s.LiveHandles);
         Gauge("batchkit.scopes", "{scope}", "Buffering scopes that are open.", s => s.OpenScopes);

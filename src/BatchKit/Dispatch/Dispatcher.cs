@@ -133,6 +133,7 @@ internal sealed class Dispatcher : IAsyncDisposable
         StopDroppedMessages = CountMessages(SettlementOutcome.Stopped),
         OverflowDroppedMessages = CountMessages(SettlementOutcome.Evicted),
         RefusedMessages = _settings.Metrics.RefusedMessages,
+        WaitingWrites = _settings.Metrics.WaitingWrites,
         SupersededMessages = 0,
         PendingMessages = _partitions.Sum(static partition => partition.CountPending().Messages),
         BufferedBytes = 0,

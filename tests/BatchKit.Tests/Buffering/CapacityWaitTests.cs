@@ -53,6 +53,32 @@ public sealed class CapacityWaitTests
         Assert.Equal(1500, Assert.Single(_arrived.MessagesFor(handle)).Payload.Length);
     }
 
+    [Theory]
+    [InlineData(1)]
+    [InlineData(20)]
+    public async Task A_write_is_counted_while_it_waits_for_its_handles_share_or_for_capacity_awaited_or_not(int handles)
+    {
+        var transport = new ScriptedTransport(_arrived);
+        var stalled = transport.Stall();
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { MaxBufferedBytes = Cap, MaxMessageBytes = Cap - 4 });
+        using var cancelling = new CancellationTokenSource();
+
+        for (var number = 0; number < 20; number++)
+            _ = buffer.WriteAsync(OutputHandle.Connection(node: 1, sequence: (number % handles) + 1), Payload).AsTask();
+        var accepted = buffer.GetStatistics().AcceptedMessages;
+        Assert.InRange(accepted, 1, 10);
+        Assert.Equal(20 - accepted, buffer.GetStatistics().WaitingWrites);
+
+        var cancelled = buffer.WriteAsync(OutputHandle.Connection(node: 1, sequence: 1), Payload, cancellationToken: cancelling.Token).AsTask();
+        Assert.Equal(21 - accepted, buffer.GetStatistics().WaitingWrites);
+        await cancelling.CancelAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => cancelled.WithinDeadline());
+        Assert.Equal(20 - accepted, buffer.GetStatistics().WaitingWrites);
+
+        stalled.Release();
+        await Until.TrueAsync(() => buffer.GetStatistics() is { AcceptedMessages: 20, WaitingWrites: 0 });
+    }
+
     [Fact]
     public async Task What_is_buffered_never_passes_the_cap_while_many_threads_write()
     {

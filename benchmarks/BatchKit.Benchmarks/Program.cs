@@ -26,5 +26,4 @@ catch (Exception exception) when (exception is InvalidOperationException or Argu
 finally
 {
     await Broker.StopAsync();
-    await NatsBroker.StopAsync();
 }

@@ -13,3 +13,11 @@ internal static class MissingServer
         : type.GetCustomAttribute<NeedsNatsAttribute>() is not null ? NatsServer.WhyMissing
         : null;
 }
+
+/// <summary>Marks benchmarks that cannot run without RabbitMQ.</summary>
+[AttributeUsage(AttributeTargets.Class)]
+internal sealed class NeedsRabbitMqAttribute : Attribute;
+
+/// <summary>Marks benchmarks that cannot run without NATS.</summary>
+[AttributeUsage(AttributeTargets.Class)]
+internal sealed class NeedsNatsAttribute : Attribute;

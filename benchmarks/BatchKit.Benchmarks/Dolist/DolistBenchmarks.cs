@@ -14,19 +14,19 @@ public class DolistBenchmarks
     private IDolist _dolist = null!;
 
     [GlobalSetup(Target = nameof(MassTransitAwaited))]
-    public void StartMassTransitAwaited() => Start(async () => new MassTransitAwaited(await MassTransitEnds.StartOnRabbitMqAsync()));
+    public void StartMassTransitAwaited() => Start(async () => new Awaited(await MassTransitEnds.StartOnRabbitMqAsync()));
 
     [GlobalSetup(Target = nameof(MassTransitInFlight))]
-    public void StartMassTransitInFlight() => Start(async () => new MassTransitInFlight(await MassTransitEnds.StartOnRabbitMqAsync(isOrdered: false)));
+    public void StartMassTransitInFlight() => Start(async () => new InFlight(await MassTransitEnds.StartOnRabbitMqAsync(isOrdered: false)));
 
     [GlobalSetup(Target = nameof(MassTransitByHand))]
     public void StartMassTransitByHand() => Start(async () => new MassTransitByHand(await MassTransitEnds.StartOnRabbitMqAsync()));
 
     [GlobalSetup(Target = nameof(RabbitMqAwaited))]
-    public void StartRabbitMqAwaited() => Start(async () => new RabbitMqAwaited(await RabbitMqEnds.StartAsync()));
+    public void StartRabbitMqAwaited() => Start(async () => new Awaited(await RabbitMqEnds.StartAsync()));
 
     [GlobalSetup(Target = nameof(RabbitMqInFlight))]
-    public void StartRabbitMqInFlight() => Start(async () => new RabbitMqInFlight(await RabbitMqEnds.StartAsync()));
+    public void StartRabbitMqInFlight() => Start(async () => new InFlight(await RabbitMqEnds.StartAsync()));
 
     [GlobalSetup(Target = nameof(RabbitMqByHand))]
     public void StartRabbitMqByHand() => Start(async () => new RabbitMqByHand(await RabbitMqEnds.StartAsync()));

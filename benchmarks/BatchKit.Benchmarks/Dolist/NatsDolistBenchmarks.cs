@@ -13,7 +13,7 @@ public class NatsDolistBenchmarks
     private IDolist _dolist = null!;
 
     [GlobalSetup(Target = nameof(JetStreamAwaited))]
-    public void StartJetStreamAwaited() => Start(async () => new NatsAwaited(await NatsEnds.StartAsync()));
+    public void StartJetStreamAwaited() => Start(async () => new Awaited(await NatsEnds.StartAsync()));
 
     [GlobalSetup(Target = nameof(JetStreamConcurrent))]
     public void StartJetStreamConcurrent() => Start(async () => new NatsConcurrent(await NatsEnds.StartAsync()));

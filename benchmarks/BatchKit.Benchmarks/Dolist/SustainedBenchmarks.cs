@@ -18,7 +18,7 @@ public class SustainedBenchmarks
     private IDolist _dolist = null!;
 
     [GlobalSetup(Target = nameof(RabbitMqInFlight))]
-    public void StartRabbitMqInFlight() => _dolist = new RabbitMqInFlight(RabbitMqEnds.StartAsync().GetAwaiter().GetResult());
+    public void StartRabbitMqInFlight() => _dolist = new InFlight(RabbitMqEnds.StartAsync().GetAwaiter().GetResult());
 
     [GlobalSetup(Target = nameof(RabbitMqByHand))]
     public void StartRabbitMqByHand() => _dolist = new RabbitMqByHand(RabbitMqEnds.StartAsync().GetAwaiter().GetResult());

@@ -37,7 +37,7 @@ internal sealed class GroupStage : IAsyncDisposable
 
     public static async Task<GroupStage> StartAsync(bool byMembers, int rooms)
     {
-        var address = await Broker.GetAddressAsync();
+        var address = await Broker.GetRabbitMqAsync();
         var broker = BrokerAddress.From(address);
         var prefix = $"groups-{Guid.NewGuid():n}";
         var clients = 2 * MembersOnGateway * rooms / Gateways;

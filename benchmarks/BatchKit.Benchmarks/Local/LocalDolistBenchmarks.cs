@@ -11,12 +11,12 @@ public class LocalDolistBenchmarks
     private static readonly OutputHandle Player = OutputHandle.Connection(1);
 
     private readonly byte[] _composed = new byte[Lines.TotalBytes];
-    private MassTransitAwaited _awaited = null!;
+    private Awaited _awaited = null!;
     private SocketEnds _ends = null!;
     private OutputBuffer _output = null!;
 
     [GlobalSetup(Target = nameof(MassTransitInMemoryAwaited))]
-    public void StartMassTransit() => _awaited = new MassTransitAwaited(MassTransitEnds.StartInMemoryAsync().GetAwaiter().GetResult());
+    public void StartMassTransit() => _awaited = new Awaited(MassTransitEnds.StartInMemoryAsync().GetAwaiter().GetResult());
 
     [GlobalCleanup(Target = nameof(MassTransitInMemoryAwaited))]
     public void StopMassTransit() => _awaited.DisposeAsync().AsTask().GetAwaiter().GetResult();

@@ -36,7 +36,7 @@ internal sealed class BatchKitEnds : IAsyncDisposable
 
     public static async Task<BatchKitEnds> StartOnRabbitMqAsync(int? prefetch = null)
     {
-        var address = BrokerAddress.From(await Broker.GetAddressAsync());
+        var address = BrokerAddress.From(await Broker.GetRabbitMqAsync());
         var prefix = $"benchmark.{Guid.NewGuid():N}";
         return await StartAsync(
             sender => sender.UseRabbitMq(Configure), (receiver, consumer) => receiver.ReceiveFromRabbitMq(_ => consumer, Configure));
@@ -54,7 +54,7 @@ internal sealed class BatchKitEnds : IAsyncDisposable
 
     public static async Task<BatchKitEnds> StartOnMassTransitAsync()
     {
-        var address = BrokerAddress.From(await Broker.GetAddressAsync());
+        var address = BrokerAddress.From(await Broker.GetRabbitMqAsync());
         var prefix = $"benchmark.{Guid.NewGuid():N}";
         return await StartAsync(
             sender => sender.UseMassTransit(Configure), (receiver, consumer) => receiver.ReceiveFromMassTransit(_ => consumer, Configure));
@@ -74,7 +74,7 @@ internal sealed class BatchKitEnds : IAsyncDisposable
 
     public static async Task<BatchKitEnds> StartOnNatsAsync()
     {
-        var address = (await NatsBroker.GetAddressAsync()).ToString();
+        var address = (await Broker.GetNatsAsync()).ToString();
         var prefix = $"benchmark-{Guid.NewGuid():N}";
         return await StartAsync(sender => sender.UseNats(Configure), (receiver, consumer) => receiver.ReceiveFromNats(_ => consumer, Configure));
 

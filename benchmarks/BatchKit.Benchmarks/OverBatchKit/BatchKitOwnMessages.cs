@@ -18,7 +18,7 @@ internal sealed class BatchKitOwnMessages(MassTransitEnds ends, IHost sender) : 
     public static async Task<BatchKitOwnMessages> StartAsync()
     {
         var ends = await MassTransitEnds.StartOnRabbitMqAsync();
-        var address = await Broker.GetAddressAsync();
+        var address = await Broker.GetRabbitMqAsync();
         var builder = Host.CreateEmptyApplicationBuilder(settings: null);
         builder.Logging.SetMinimumLevel(LogLevel.Warning);
         builder.Services.AddOptions<MassTransitHostOptions>().Configure(options => options.WaitUntilStarted = true);

@@ -13,7 +13,7 @@ internal sealed class MassTransitByHand(MassTransitEnds ends) : IDolist
         {
             var bytes = new byte[Lines.TotalBytes];
             Lines.CopyTo(bytes);
-            publishes[list] = ends.PublishAsync(bytes);
+            publishes[list] = ends.PublishAsync(bytes).AsTask();
         }
 
         await Task.WhenAll(publishes);

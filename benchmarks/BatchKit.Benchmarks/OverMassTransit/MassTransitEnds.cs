@@ -6,7 +6,7 @@ namespace BatchKit.Benchmarks.OverMassTransit;
 
 /// <summary>A bus that publishes and a bus that consumes, with MassTransit's own defaults; in memory one bus is both.</summary>
 /// <param name="isOrdered">False when publishes are in flight together: MassTransit then reorders them.</param>
-internal sealed class MassTransitEnds(bool isOrdered) : IAsyncDisposable
+internal sealed class MassTransitEnds(bool isOrdered) : IDolistEnds
 {
     private IBusControl _sender = null!;
     private IBusControl _receiver = null!;
@@ -15,7 +15,7 @@ internal sealed class MassTransitEnds(bool isOrdered) : IAsyncDisposable
 
     public static async Task<MassTransitEnds> StartOnRabbitMqAsync(bool isOrdered = true)
     {
-        var address = await Broker.GetAddressAsync();
+        var address = await Broker.GetRabbitMqAsync();
         var ends = new MassTransitEnds(isOrdered);
         ends._sender = Bus.Factory.CreateUsingRabbitMq(bus => bus.Host(address));
         ends._receiver = Bus.Factory.CreateUsingRabbitMq(bus =>
@@ -40,7 +40,7 @@ internal sealed class MassTransitEnds(bool isOrdered) : IAsyncDisposable
         return ends;
     }
 
-    public Task PublishAsync(byte[] bytes) => _sender.Publish(new Payload(bytes));
+    public ValueTask PublishAsync(byte[] bytes) => new(_sender.Publish(new Payload(bytes)));
 
     public async ValueTask DisposeAsync()
     {

@@ -7,7 +7,7 @@ using NATS.Client.JetStream.Models;
 namespace BatchKit.Benchmarks.OverNats;
 
 /// <summary>A publisher to a stream and a consumer that acknowledges, on a connection each, with the bare client.</summary>
-internal sealed class NatsEnds : IAsyncDisposable
+internal sealed class NatsEnds : IDolistEnds
 {
     private readonly NatsConnection _sender;
     private readonly NatsConnection _receiver;
@@ -27,7 +27,7 @@ internal sealed class NatsEnds : IAsyncDisposable
 
     public static async Task<NatsEnds> StartAsync()
     {
-        var settings = new NatsOpts { Url = (await NatsBroker.GetAddressAsync()).ToString() };
+        var settings = new NatsOpts { Url = (await Broker.GetNatsAsync()).ToString() };
         var name = $"benchmark-{Guid.NewGuid():N}";
         var ends = new NatsEnds(new NatsConnection(settings), new NatsConnection(settings), $"{name}.lines");
         await ends.JetStream.CreateStreamAsync(new StreamConfig(name, [$"{name}.*"]) { Retention = StreamConfigRetention.Interest });
@@ -36,8 +36,7 @@ internal sealed class NatsEnds : IAsyncDisposable
         return ends;
     }
 
-    /// <summary>Publishes one message; the task ends when the stream has stored it.</summary>
-    public async Task PublishAsync(byte[] line) => (await JetStream.PublishAsync(_subject, line, NatsRawSerializer<byte[]>.Default)).EnsureSuccess();
+    public async ValueTask PublishAsync(byte[] bytes) => (await JetStream.PublishAsync(_subject, bytes, NatsRawSerializer<byte[]>.Default)).EnsureSuccess();
 
     /// <summary>Publishes one message; the task ends when it is on its way, and its result waits for the stream's answer.</summary>
     public ValueTask<NatsJSPublishConcurrentFuture> BeginPublishAsync(byte[] line) => JetStream.PublishConcurrentAsync(_subject, line, NatsRawSerializer<byte[]>.Default);

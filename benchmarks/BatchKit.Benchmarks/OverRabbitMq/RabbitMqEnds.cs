@@ -6,7 +6,7 @@ using RabbitMQ.Client.Events;
 namespace BatchKit.Benchmarks.OverRabbitMq;
 
 /// <summary>A publisher with confirms and a consumer that acknowledges, on a connection each, with the bare client.</summary>
-internal sealed class RabbitMqEnds : IAsyncDisposable
+internal sealed class RabbitMqEnds : IDolistEnds
 {
     private readonly IConnection _sender;
     private readonly IConnection _receiver;
@@ -25,7 +25,7 @@ internal sealed class RabbitMqEnds : IAsyncDisposable
 
     public static async Task<RabbitMqEnds> StartAsync()
     {
-        var factory = new ConnectionFactory { Uri = await Broker.GetAddressAsync() };
+        var factory = new ConnectionFactory { Uri = await Broker.GetRabbitMqAsync() };
         var sender = await factory.CreateConnectionAsync();
         var receiver = await factory.CreateConnectionAsync();
         var publishing = await sender.CreateChannelAsync(new CreateChannelOptions(
@@ -37,7 +37,9 @@ internal sealed class RabbitMqEnds : IAsyncDisposable
         return ends;
     }
 
-    /// <summary>Publishes one message; the task ends with its confirm.</summary>
+    public ValueTask PublishAsync(byte[] bytes) => PublishAsync(bytes.AsMemory());
+
+    /// <inheritdoc cref="PublishAsync(byte[])"/>
     public ValueTask PublishAsync(ReadOnlyMemory<byte> body) =>
         _publishing.BasicPublishAsync(_exchange, routingKey: "1", mandatory: true, new BasicProperties { Persistent = true }, body);
 

@@ -1,9 +1,7 @@
-using BatchKit.Benchmarks.Dolist;
-
-namespace BatchKit.Benchmarks.OverRabbitMq;
+namespace BatchKit.Benchmarks.Dolist;
 
 /// <summary>A message a line, with a list's 1000 in flight together.</summary>
-internal sealed class RabbitMqInFlight(RabbitMqEnds ends) : IDolist
+internal sealed class InFlight(IDolistEnds ends) : IDolist
 {
     private readonly Task[] _publishes = new Task[Lines.Count];
 

@@ -1,9 +1,7 @@
-using BatchKit.Benchmarks.Dolist;
-
-namespace BatchKit.Benchmarks.OverMassTransit;
+namespace BatchKit.Benchmarks.Dolist;
 
 /// <summary>A message a line, each awaited before the next: what hurt.</summary>
-internal sealed class MassTransitAwaited(MassTransitEnds ends) : IDolist
+internal sealed class Awaited(IDolistEnds ends) : IDolist
 {
     public async Task RunAsync(int lists)
     {

@@ -1,5 +1,6 @@
 using System.Globalization;
 using BatchKit.Transports;
+using NATS.Client.Core;
 using NATS.Client.JetStream;
 using NATS.Client.JetStream.Models;
 
@@ -14,6 +15,8 @@ internal sealed class NatsTopology(NatsOptions options)
 {
     /// <summary>How long the server waits for an acknowledgement, or for a sign that the frame is in progress, before it delivers the frame again.</summary>
     public static readonly TimeSpan AckWait = TimeSpan.FromSeconds(3);
+
+    private const string FirstHeader = "BatchKit-First";
 
     private static readonly Version FiltersBySeveral = new(2, 10);
 
@@ -66,8 +69,18 @@ internal sealed class NatsTopology(NatsOptions options)
             InactiveThreshold = options.MaxAge,
             FilterSubjects = canFilter ? Subjects(node) : null,
         };
-        return await jetStream.CreateOrUpdateConsumerAsync(Stream, config, cancellationToken).ConfigureAwait(false);
+        var consumer = await jetStream.CreateOrUpdateConsumerAsync(Stream, config, cancellationToken).ConfigureAwait(false);
+        if (!canFilter && consumer.Info.AckFloor.StreamSeq == 0)
+            await GreetAsync(jetStream, node, cancellationToken).ConfigureAwait(false);
+        return consumer;
     }
+
+    /// <summary>True for a message that is there to be acknowledged. When a server up to 2.9.15 starts, it deletes what waits for a consumer that has acknowledged nothing yet, up to what another one has (its <c>checkForOrphanMsgs</c>).</summary>
+    public static bool IsFirst(NatsHeaders? headers) => headers?.ContainsKey(FirstHeader) == true;
+
+    // Without an answer, because a receiver may lack the right to publish, and can receive all the same.
+    private ValueTask GreetAsync(INatsJSContext jetStream, int node, CancellationToken cancellationToken) =>
+        jetStream.Connection.PublishAsync(Subject(node), Array.Empty<byte>(), new NatsHeaders { [FirstHeader] = "1" }, cancellationToken: cancellationToken);
 
     private string Subject(int node) => string.Create(CultureInfo.InvariantCulture, $"{options.Prefix}.node.{node}");
 }

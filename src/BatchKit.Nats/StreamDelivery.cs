@@ -32,7 +32,7 @@ internal sealed class StreamDelivery(FrameReceiver frames, string[] subjects, Fu
                 return;
 
             // A server before 2.10 sends the frames of all nodes.
-            if (Array.IndexOf(subjects, message.Subject) >= 0)
+            if (Array.IndexOf(subjects, message.Subject) >= 0 && !NatsTopology.IsFirst(message.Headers))
                 await HandOnAsync(message, abandoning).ConfigureAwait(false);
             await message.AckAsync(cancellationToken: abandoning).ConfigureAwait(false);
         }

@@ -2,7 +2,6 @@ using BatchKit.Testing;
 using BatchKit.TestServers.Nats;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using NATS.Client.Core;
-using NATS.Client.JetStream;
 
 namespace BatchKit.Nats.Tests;
 
@@ -115,8 +114,13 @@ public sealed class NatsFaultTests(NatsFixture nats)
         var options = NatsFixture.OptionsFor(server.Address);
         await using var sender = await NatsNode.StartAsync(options, 1);
         await using var receiver = await NatsNode.StartAsync(options, 2);
-        var line = 0;
+        await sender.WriteAsync(receiver.Connection, "0");
+        await receiver.Arrived.WaitForMessagesAsync(1).WithinDeadline();
+        var line = 1;
 
+        // It writes acknowledgements to its disk a tenth of a second later. What waits for a node without one is lost up to version 2.9.15 (docs/decisions/0149).
+        await server.StopAsync();
+        await server.StartAsync();
         for (var kill = 0; kill < 4; kill++)
         {
             for (var until = line + 50; line < until; line++)
@@ -128,17 +132,34 @@ public sealed class NatsFaultTests(NatsFixture nats)
             await sender.Output.FlushAsync(receiver.Connection).WithinDeadline();
         }
 
-        try
-        {
-            await receiver.Arrived.WaitForMessagesAsync(receiver.Connection, line).WithinDeadline();
-        }
-        catch (TimeoutException)
-        {
-            Assert.Fail($"{receiver.Arrived.MessageCount} of {line} lines came. {await DescribeAsync(options, receiver)}");
-        }
-
+        await receiver.Arrived.WaitForMessagesAsync(receiver.Connection, line).WithinDeadline();
         Assert.Equal(Enumerable.Range(0, line).Select(static number => $"{number}"), receiver.Arrived.TextsFor(receiver.Connection));
         Assert.Equal((line, 0, 0), (sender.Output.GetStatistics().AcknowledgedMessages, sender.Output.GetStatistics().FailedMessages, sender.Output.GetStatistics().PendingMessages));
+    }
+
+    [Fact]
+    [Trait("Lane", "faults: NATS is restarted again and again")]
+    public async Task A_node_that_has_acknowledged_nothing_yet_gets_what_waits_after_the_server_was_restarted()
+    {
+        Assert.SkipUnless(NatsServer.WhyMissing is null, NatsServer.WhyMissing ?? "");
+        await using var server = await NatsServer.StartOwnAsync();
+        var options = NatsFixture.OptionsFor(server.Address);
+        await using var sender = await NatsNode.StartAsync(options, 1);
+        await using var receiver = await NatsNode.StartAsync(options, 2);
+        var held = await HoldAsync(sender, receiver);
+        await sender.WriteAsync(NatsNode.Room, "for all");
+        await sender.Arrived.WaitForMessagesAsync(NatsNode.Room, 1).WithinDeadline();
+
+        // The server looks at the consumers in an order that it draws.
+        for (var restart = 0; restart < 6; restart++)
+        {
+            await server.StopAsync();
+            await server.StartAsync();
+        }
+
+        held.Release();
+        await receiver.Arrived.WaitForMessagesAsync(3).WithinDeadline();
+        Assert.Equal(["held", "behind it", "for all"], receiver.Arrived.Texts);
     }
 
     [Theory]
@@ -163,17 +184,6 @@ public sealed class NatsFaultTests(NatsFixture nats)
             output.Write(NatsNode.Room, "there");
             return output.GetStatistics().AcknowledgedMessages > 0;
         });
-    }
-
-    // Server 2.9 has left a receiver without its last lines twice in a hundred runs on a busy machine, and it is not known why.
-    private static async Task<string> DescribeAsync(NatsOptions options, NatsNode receiver)
-    {
-        await using var connection = new NatsConnection(new NatsOpts { Url = options.Url! });
-        var jetStream = new NatsJSContext(connection);
-        var state = (await jetStream.GetStreamAsync(options.Prefix)).Info.State;
-        var consumer = (await jetStream.GetConsumerAsync(options.Prefix, $"node-{receiver.Number}")).Info;
-        return $"The stream has {state.Messages} frames, {state.FirstSeq} to {state.LastSeq}; the consumer got {consumer.Delivered.StreamSeq}, acknowledged {consumer.AckFloor.StreamSeq}, " +
-            $"has {consumer.NumAckPending} in hand, {consumer.NumPending} before it and {consumer.NumWaiting} requests. Health: {(await receiver.GetHealthAsync()).Description}";
     }
 
     /// <summary>Sends two frames to a receiver that holds the first one until it is released.</summary>

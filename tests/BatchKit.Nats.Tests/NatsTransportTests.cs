@@ -20,7 +20,7 @@ public sealed class NatsTransportTests(NatsFixture nats)
         var options = await nats.NewOptionsAsync();
         options.Delivery = delivery;
         await using var watch = new NatsConnection(new NatsOpts { Url = options.Url! });
-        var published = await watch.SubscribeCoreAsync<byte[]>($"{options.Prefix}.>");
+        var published = await watch.SubscribeCoreAsync<byte[]>($"{options.Prefix}.all");
         await watch.PingAsync();
         await using var first = await NatsNode.StartAsync(options, 1);
         await using var second = await NatsNode.StartAsync(options, 2);

@@ -59,11 +59,16 @@ public sealed class NatsServer : IAsyncDisposable
     }
 
     /// <summary>Kills it (SIGKILL); completes when it has ended.</summary>
-    public async Task KillAsync()
+    public Task KillAsync() => EndAsync(Signal.Kill);
+
+    /// <summary>Stops it (SIGTERM), so that it writes all it knows; completes when it has ended.</summary>
+    public Task StopAsync() => EndAsync(Signal.Terminate);
+
+    private async Task EndAsync(int signal)
     {
         if (_process is not { } process)
             return;
-        Signal.Send(process.Id, Signal.Kill);
+        Signal.Send(process.Id, signal);
         await process.WaitForExitAsync(StopLimit);
         process.Dispose();
         _process = null;

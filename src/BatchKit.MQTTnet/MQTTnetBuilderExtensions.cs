@@ -36,9 +36,7 @@ public static class MQTTnetBuilderExtensions
     public static BatchKitBuilder UseMqttClient(
         this BatchKitBuilder builder, Func<IServiceProvider, IMqttClient> client, IConfiguration section, Action<MqttClientTransportOptions>? configure = null, int partitions = 1)
     {
-        ArgumentNullException.ThrowIfNull(builder);
-        ArgumentNullException.ThrowIfNull(section);
-        OptionsRules.Add(builder.Services, builder.Name, MqttClientTransportOptionsValidator.Shared, configure: null, section, static (from, options) => from.Bind(options));
+        AdapterServices.AddSection(builder, section, MqttClientTransportOptionsValidator.Shared, static (from, options) => from.Bind(options));
         return builder.UseMqttClient(client, configure, partitions);
     }
 
@@ -66,9 +64,7 @@ public static class MQTTnetBuilderExtensions
     public static BatchKitBuilder UseMqttServer(
         this BatchKitBuilder builder, Func<IServiceProvider, MqttServer> server, IConfiguration section, Action<MqttServerTransportOptions>? configure = null, int partitions = 1)
     {
-        ArgumentNullException.ThrowIfNull(builder);
-        ArgumentNullException.ThrowIfNull(section);
-        OptionsRules.Add(builder.Services, builder.Name, MqttServerTransportOptionsValidator.Shared, configure: null, section, static (from, options) => from.Bind(options));
+        AdapterServices.AddSection(builder, section, MqttServerTransportOptionsValidator.Shared, static (from, options) => from.Bind(options));
         return builder.UseMqttServer(server, configure, partitions);
     }
 }

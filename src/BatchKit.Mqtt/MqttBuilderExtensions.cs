@@ -5,8 +5,6 @@ using BatchKit.Mqtt.Publishing;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection.Extensions;
-using Microsoft.Extensions.Diagnostics.HealthChecks;
-using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
 
@@ -53,7 +51,7 @@ public static class MqttBuilderExtensions
     /// <remarks><inheritdoc cref="ReceiveFromMqtt(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, IConfiguration, Action{MqttOptions})" path="/remarks"/></remarks>
     public static BatchKitBuilder UseMqtt(this BatchKitBuilder builder, IConfiguration section, Action<MqttOptions>? configure = null, int partitions = 1)
     {
-        AddSection(builder, section);
+        AdapterServices.AddSection(builder, section, MqttOptionsValidator.Shared, MqttOptions.Read);
         return builder.UseMqtt(configure, partitions);
     }
 
@@ -85,14 +83,11 @@ public static class MqttBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
-        if (KeyedServices.Contain<MqttReceiver>(builder.Services, builder.Name))
-            throw new InvalidOperationException($"{builder} receives from MQTT already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
+        AdapterServices.ThrowIfReceiving<MqttReceiver>(builder, "MQTT");
         AddShared(builder, configure);
         builder.LeaseNode();
-        KeyedServices.Add(builder.Services, builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.BeforeHostedServices(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name).LeaseAsync);
-        builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name));
-        return builder.AllowNoRoute();
+        return AdapterServices.AddReceiver(builder, services => CreateReceiver(services, builder, next));
     }
 
     /// <inheritdoc cref="ReceiveFromMqtt(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{MqttOptions})"/>
@@ -103,15 +98,8 @@ public static class MqttBuilderExtensions
     public static BatchKitBuilder ReceiveFromMqtt(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<MqttOptions>? configure = null)
     {
-        AddSection(builder, section);
+        AdapterServices.AddSection(builder, section, MqttOptionsValidator.Shared, MqttOptions.Read);
         return builder.ReceiveFromMqtt(next, configure);
-    }
-
-    private static void AddSection(BatchKitBuilder builder, IConfiguration section)
-    {
-        ArgumentNullException.ThrowIfNull(builder);
-        ArgumentNullException.ThrowIfNull(section);
-        OptionsRules.Add(builder.Services, builder.Name, MqttOptionsValidator.Shared, configure: null, section, MqttOptions.Read);
     }
 
     private static void SetDefaults(OutputBufferOptions options)
@@ -129,9 +117,7 @@ public static class MqttBuilderExtensions
         services.AddKeyedSingleton(name, static (provider, key) =>
             new MqttHealthCheck(provider.GetKeyedService<MqttTransport>(key), provider.GetKeyedService<MqttReceiver>(key)));
         builder.BeforeHostedServices(provider => CreateStart(provider.GetKeyedService<MqttTransport>(name)));
-        services.AddHealthChecks().Add(new HealthCheckRegistration(
-            name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            provider => provider.GetRequiredKeyedService<MqttHealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
+        AdapterServices.AddHealthCheck(builder, HealthCheckName, provider => provider.GetRequiredKeyedService<MqttHealthCheck>(name));
     }
 
     // With FailFast the transport connects before anything is sent.

@@ -5,7 +5,6 @@ using BatchKit.Nats;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
-using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
 using NATS.Client.Core;
@@ -38,7 +37,7 @@ public static class NatsBuilderExtensions
     /// <remarks><inheritdoc cref="ReceiveFromNats(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, IConfiguration, Action{NatsOptions})" path="/remarks"/></remarks>
     public static BatchKitBuilder UseNats(this BatchKitBuilder builder, IConfiguration section, Action<NatsOptions>? configure = null, int partitions = 1)
     {
-        AddSection(builder, section);
+        AdapterServices.AddSection(builder, section, NatsOptionsValidator.Shared, NatsOptions.Read);
         return builder.UseNats(configure, partitions);
     }
 
@@ -64,13 +63,10 @@ public static class NatsBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
-        if (KeyedServices.Contain<NatsReceiver>(builder.Services, builder.Name))
-            throw new InvalidOperationException($"{builder} receives from NATS already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
+        AdapterServices.ThrowIfReceiving<NatsReceiver>(builder, "NATS");
         AddShared(builder, configure);
         builder.LeaseNode();
-        KeyedServices.Add(builder.Services, builder.Name, (services, _) => CreateReceiver(services, builder, next));
-        builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<NatsReceiver>(builder.Name));
-        return builder.AllowNoRoute();
+        return AdapterServices.AddReceiver(builder, services => CreateReceiver(services, builder, next));
     }
 
     /// <inheritdoc cref="ReceiveFromNats(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{NatsOptions})"/>
@@ -78,15 +74,8 @@ public static class NatsBuilderExtensions
     public static BatchKitBuilder ReceiveFromNats(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<NatsOptions>? configure = null)
     {
-        AddSection(builder, section);
+        AdapterServices.AddSection(builder, section, NatsOptionsValidator.Shared, NatsOptions.Read);
         return builder.ReceiveFromNats(next, configure);
-    }
-
-    private static void AddSection(BatchKitBuilder builder, IConfiguration section)
-    {
-        ArgumentNullException.ThrowIfNull(builder);
-        ArgumentNullException.ThrowIfNull(section);
-        OptionsRules.Add(builder.Services, builder.Name, NatsOptionsValidator.Shared, configure: null, section, NatsOptions.Read);
     }
 
     private static void AddShared(BatchKitBuilder builder, Action<NatsOptions>? configure)
@@ -98,9 +87,7 @@ public static class NatsBuilderExtensions
         services.AddKeyedSingleton(name, static (provider, key) => new NatsLink(
             OptionsOf(provider, (string)key!), provider.GetService<INatsConnection>(), provider.GetService<ILogger<NatsTransport>>()));
         builder.BeforeHostedServices(provider => CreateStart(provider.GetKeyedService<NatsTransport>(name), provider.GetKeyedService<NatsReceiver>(name)));
-        services.AddHealthChecks().Add(new HealthCheckRegistration(
-            name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            provider => new HealthCheck(provider.GetKeyedService<NatsTransport>(name), provider.GetKeyedService<NatsReceiver>(name)), failureStatus: null, tags: ["batchkit"]));
+        AdapterServices.AddHealthCheck(builder, HealthCheckName, provider => new HealthCheck(provider.GetKeyedService<NatsTransport>(name), provider.GetKeyedService<NatsReceiver>(name)));
     }
 
     // The handles that hosted services create contain the node's number, so it is leased before any of them starts.

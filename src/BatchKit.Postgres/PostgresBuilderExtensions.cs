@@ -49,9 +49,7 @@ public static class PostgresBuilderExtensions
     /// <remarks>The keys of the section are the names of the options' properties. It is read once, when the options are first needed; errors name it.</remarks>
     public static BatchKitBuilder UsePostgres(this BatchKitBuilder builder, IConfiguration section, Action<PostgresOptions>? configure = null, int partitions = 1)
     {
-        ArgumentNullException.ThrowIfNull(builder);
-        ArgumentNullException.ThrowIfNull(section);
-        OptionsRules.Add(builder.Services, builder.Name, PostgresOptionsValidator.Shared, configure: null, section, static (from, options) => from.Bind(options));
+        AdapterServices.AddSection(builder, section, PostgresOptionsValidator.Shared, static (from, options) => from.Bind(options));
         return builder.UsePostgres(configure, partitions);
     }
 
@@ -147,9 +145,7 @@ public static class PostgresBuilderExtensions
     public static BatchKitBuilder UsePostgresOutbox(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> inner, IConfiguration section, Action<PostgresOutboxOptions>? configure = null)
     {
-        ArgumentNullException.ThrowIfNull(builder);
-        ArgumentNullException.ThrowIfNull(section);
-        OptionsRules.Add(builder.Services, builder.Name, PostgresOutboxOptionsValidator.Shared, configure: null, section, static (from, options) => from.Bind(options));
+        AdapterServices.AddSection(builder, section, PostgresOutboxOptionsValidator.Shared, static (from, options) => from.Bind(options));
         return builder.UsePostgresOutbox(inner, configure);
     }
 

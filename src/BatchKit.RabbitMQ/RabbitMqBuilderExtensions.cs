@@ -6,7 +6,6 @@ using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
-using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
 
@@ -39,7 +38,7 @@ public static class RabbitMqBuilderExtensions
     /// <remarks><inheritdoc cref="ReceiveFromRabbitMq(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, IConfiguration, Action{RabbitMqOptions})" path="/remarks"/></remarks>
     public static BatchKitBuilder UseRabbitMq(this BatchKitBuilder builder, IConfiguration section, Action<RabbitMqOptions>? configure = null, int partitions = 1)
     {
-        AddSection(builder, section);
+        AdapterServices.AddSection(builder, section, RabbitMqOptionsValidator.Shared, RabbitMqOptions.Read);
         return builder.UseRabbitMq(configure, partitions);
     }
 
@@ -99,13 +98,10 @@ public static class RabbitMqBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
-        if (KeyedServices.Contain<RabbitMqReceiver>(builder.Services, builder.Name))
-            throw new InvalidOperationException($"{builder} receives from RabbitMQ already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
+        AdapterServices.ThrowIfReceiving<RabbitMqReceiver>(builder, "RabbitMQ");
         AddShared(builder, configure);
         builder.LeaseNode();
-        KeyedServices.Add(builder.Services, builder.Name, (services, _) => CreateReceiver(services, builder, next));
-        builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<RabbitMqReceiver>(builder.Name));
-        return builder.AllowNoRoute();
+        return AdapterServices.AddReceiver(builder, services => CreateReceiver(services, builder, next));
     }
 
     /// <inheritdoc cref="ReceiveFromRabbitMq(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{RabbitMqOptions})"/>
@@ -116,15 +112,8 @@ public static class RabbitMqBuilderExtensions
     public static BatchKitBuilder ReceiveFromRabbitMq(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<RabbitMqOptions>? configure = null)
     {
-        AddSection(builder, section);
+        AdapterServices.AddSection(builder, section, RabbitMqOptionsValidator.Shared, RabbitMqOptions.Read);
         return builder.ReceiveFromRabbitMq(next, configure);
-    }
-
-    private static void AddSection(BatchKitBuilder builder, IConfiguration section)
-    {
-        ArgumentNullException.ThrowIfNull(builder);
-        ArgumentNullException.ThrowIfNull(section);
-        OptionsRules.Add(builder.Services, builder.Name, RabbitMqOptionsValidator.Shared, configure: null, section, RabbitMqOptions.Read);
     }
 
     private static void AddShared(BatchKitBuilder builder, Action<RabbitMqOptions>? configure)
@@ -138,9 +127,7 @@ public static class RabbitMqBuilderExtensions
             new HealthCheck(provider.GetKeyedService<RabbitMqTransport>(key), provider.GetKeyedService<RabbitMqMessageSender>(key), provider.GetKeyedService<RabbitMqReceiver>(key)));
         builder.BeforeHostedServices(provider => CreateStart(
             provider.GetKeyedService<RabbitMqTransport>(name), provider.GetKeyedService<RabbitMqMessageSender>(name), provider.GetKeyedService<RabbitMqReceiver>(name)));
-        services.AddHealthChecks().Add(new HealthCheckRegistration(
-            name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            provider => provider.GetRequiredKeyedService<HealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
+        AdapterServices.AddHealthCheck(builder, HealthCheckName, provider => provider.GetRequiredKeyedService<HealthCheck>(name));
     }
 
     // The handles that hosted services create contain the node's number, so it is leased before any of them starts.

@@ -5,7 +5,6 @@ using BatchKit.Redis;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
-using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
 using StackExchange.Redis;
@@ -38,7 +37,7 @@ public static class RedisBuilderExtensions
     /// <remarks><inheritdoc cref="ReceiveFromRedis(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, IConfiguration, Action{RedisOptions})" path="/remarks"/></remarks>
     public static BatchKitBuilder UseRedis(this BatchKitBuilder builder, IConfiguration section, Action<RedisOptions>? configure = null, int partitions = 1)
     {
-        AddSection(builder, section);
+        AdapterServices.AddSection(builder, section, RedisOptionsValidator.Shared, RedisOptions.Read);
         return builder.UseRedis(configure, partitions);
     }
 
@@ -64,12 +63,9 @@ public static class RedisBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
-        if (KeyedServices.Contain<RedisReceiver>(builder.Services, builder.Name))
-            throw new InvalidOperationException($"{builder} receives from Redis already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
+        AdapterServices.ThrowIfReceiving<RedisReceiver>(builder, "Redis");
         AddShared(builder, configure);
-        KeyedServices.Add(builder.Services, builder.Name, (services, _) => CreateReceiver(services, builder, next));
-        builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<RedisReceiver>(builder.Name));
-        return builder.AllowNoRoute();
+        return AdapterServices.AddReceiver(builder, services => CreateReceiver(services, builder, next));
     }
 
     /// <inheritdoc cref="ReceiveFromRedis(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{RedisOptions})"/>
@@ -77,15 +73,8 @@ public static class RedisBuilderExtensions
     public static BatchKitBuilder ReceiveFromRedis(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<RedisOptions>? configure = null)
     {
-        AddSection(builder, section);
+        AdapterServices.AddSection(builder, section, RedisOptionsValidator.Shared, RedisOptions.Read);
         return builder.ReceiveFromRedis(next, configure);
-    }
-
-    private static void AddSection(BatchKitBuilder builder, IConfiguration section)
-    {
-        ArgumentNullException.ThrowIfNull(builder);
-        ArgumentNullException.ThrowIfNull(section);
-        OptionsRules.Add(builder.Services, builder.Name, RedisOptionsValidator.Shared, configure: null, section, RedisOptions.Read);
     }
 
     private static void AddShared(BatchKitBuilder builder, Action<RedisOptions>? configure)
@@ -101,9 +90,7 @@ public static class RedisBuilderExtensions
             var transport = provider.GetKeyedService<RedisTransport>(name);
             return cancellationToken => transport?.StartAsync().WaitAsync(cancellationToken) ?? Task.CompletedTask;
         });
-        services.AddHealthChecks().Add(new HealthCheckRegistration(
-            name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            provider => new HealthCheck(provider.GetKeyedService<RedisTransport>(name), provider.GetKeyedService<RedisReceiver>(name)), failureStatus: null, tags: ["batchkit"]));
+        AdapterServices.AddHealthCheck(builder, HealthCheckName, provider => new HealthCheck(provider.GetKeyedService<RedisTransport>(name), provider.GetKeyedService<RedisReceiver>(name)));
     }
 
     private static RedisOptions OptionsOf(IServiceProvider services, string name) => services.GetRequiredService<IOptionsMonitor<RedisOptions>>().Get(name).Copy();

@@ -4,7 +4,6 @@ using BatchKit;
 using BatchKit.Broadcast;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection.Extensions;
-using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
@@ -37,7 +36,7 @@ public static class BroadcastBuilderExtensions
     /// <remarks><inheritdoc cref="AddBroadcast(BatchKitBuilder, IConfiguration, Action{BroadcastOptions})" path="/remarks"/></remarks>
     public static BatchKitBuilder UseBroadcast(this BatchKitBuilder builder, IConfiguration section, Action<BroadcastOptions>? configure = null, int partitions = 1)
     {
-        AddSection(builder, section);
+        AdapterServices.AddSection(builder, section, BroadcastOptionsValidator.Shared, BroadcastOptions.Read);
         return builder.UseBroadcast(configure, partitions);
     }
 
@@ -54,9 +53,7 @@ public static class BroadcastBuilderExtensions
         KeyedServices.Add(services, name, CreateTransport);
         services.AddKeyedSingleton(name, static (provider, key) => CreateHostedService(provider, (string)key!));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<BroadcastHostedService>(name));
-        services.AddHealthChecks().Add(new HealthCheckRegistration(
-            name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            provider => new BroadcastHealthCheck(provider.GetRequiredKeyedService<BroadcastTransport>(name)), failureStatus: null, tags: ["batchkit"]));
+        AdapterServices.AddHealthCheck(builder, HealthCheckName, provider => new BroadcastHealthCheck(provider.GetRequiredKeyedService<BroadcastTransport>(name)));
         return builder;
     }
 
@@ -67,7 +64,7 @@ public static class BroadcastBuilderExtensions
     /// </remarks>
     public static BatchKitBuilder AddBroadcast(this BatchKitBuilder builder, IConfiguration section, Action<BroadcastOptions>? configure = null)
     {
-        AddSection(builder, section);
+        AdapterServices.AddSection(builder, section, BroadcastOptionsValidator.Shared, BroadcastOptions.Read);
         return builder.AddBroadcast(configure);
     }
 
@@ -113,13 +110,6 @@ public static class BroadcastBuilderExtensions
     /// <summary>The error of a method that needs clients and found none.</summary>
     internal static string WithoutClients(string method, string name) =>
         $"{method} found no clients of {(name.Length == 0 ? "the unnamed output buffer" : $"the output buffer '{name}'")}. Call UseBroadcast, or AddBroadcast for a gateway, on what AddBatchKit returned for that buffer.";
-
-    private static void AddSection(BatchKitBuilder builder, IConfiguration section)
-    {
-        ArgumentNullException.ThrowIfNull(builder);
-        ArgumentNullException.ThrowIfNull(section);
-        OptionsRules.Add(builder.Services, builder.Name, BroadcastOptionsValidator.Shared, configure: null, section, BroadcastOptions.Read);
-    }
 
     private static BroadcastTransport CreateTransport(IServiceProvider services, string name) => new(
         services.GetRequiredService<IOptionsMonitor<BroadcastOptions>>().Get(name),

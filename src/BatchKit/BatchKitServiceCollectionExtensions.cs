@@ -3,7 +3,6 @@ using BatchKit;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection.Extensions;
-using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Options;
 
@@ -84,10 +83,8 @@ public static class BatchKitServiceCollectionExtensions
         services.AddKeyedSingleton(name, (provider, _) => factory.Create(provider));
         services.AddKeyedSingleton<IOutputBuffer>(name, (provider, key) => provider.GetRequiredKeyedService<OutputBuffer>(key));
         services.AddSingleton<IHostedService>(provider => new OutputBufferHostedService(provider, builder));
-        services.AddHealthChecks().Add(new HealthCheckRegistration(
-            name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            provider => builder.IsReceiveOnly ? new ReceiveOnlyHealthCheck() : new OutputBufferHealthCheck(provider.GetRequiredKeyedService<OutputBuffer>(name)),
-            failureStatus: null, tags: [HealthCheckName]));
+        AdapterServices.AddHealthCheck(
+            builder, HealthCheckName, provider => builder.IsReceiveOnly ? new ReceiveOnlyHealthCheck() : new OutputBufferHealthCheck(provider.GetRequiredKeyedService<OutputBuffer>(name)));
         return builder;
     }
 

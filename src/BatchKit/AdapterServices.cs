@@ -1,0 +1,45 @@
+using System.Diagnostics.CodeAnalysis;
+using Microsoft.Extensions.Configuration;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Options;
+
+namespace BatchKit;
+
+/// <summary>Registers what each adapter has: options from a section, one receiver for a buffer, a health check.</summary>
+internal static class AdapterServices
+{
+    private const DynamicallyAccessedMemberTypes Kept = DynamicallyAccessedMemberTypes.PublicParameterlessConstructor | DynamicallyAccessedMemberTypes.PublicProperties;
+
+    /// <summary>Reads the options of the buffer's name from a section; see <see cref="OptionsRules.Add"/>.</summary>
+    public static void AddSection<[DynamicallyAccessedMembers(Kept)] TOptions>(
+        BatchKitBuilder builder, IConfiguration section, IValidateOptions<TOptions> rules, Action<IConfiguration, TOptions> bind)
+        where TOptions : class
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(section);
+        OptionsRules.Add(builder.Services, builder.Name, rules, configure: null, section, bind);
+    }
+
+    /// <summary>Refuses a buffer's second receiver from the same broker.</summary>
+    public static void ThrowIfReceiving<TReceiver>(BatchKitBuilder builder, string broker)
+    {
+        if (KeyedServices.Contain<TReceiver>(builder.Services, builder.Name))
+            throw new InvalidOperationException($"{builder} receives from {broker} already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
+    }
+
+    /// <summary>Registers the buffer's receiver; the host starts and stops it.</summary>
+    public static BatchKitBuilder AddReceiver<TReceiver>(BatchKitBuilder builder, Func<IServiceProvider, TReceiver> create)
+        where TReceiver : class, IHostedService
+    {
+        KeyedServices.Add(builder.Services, builder.Name, (services, _) => create(services));
+        builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<TReceiver>(builder.Name));
+        return builder.AllowNoRoute();
+    }
+
+    /// <summary>Registers a health check; that of a named buffer ends in the buffer's name.</summary>
+    public static void AddHealthCheck(BatchKitBuilder builder, string checkName, Func<IServiceProvider, IHealthCheck> create) =>
+        builder.Services.AddHealthChecks().Add(new HealthCheckRegistration(
+            builder.Name.Length == 0 ? checkName : $"{checkName}-{builder.Name}", create, failureStatus: null, tags: ["batchkit"]));
+}

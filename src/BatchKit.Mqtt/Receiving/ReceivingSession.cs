@@ -57,7 +57,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
     /// <exception cref="MqttConnectException">Another process has the number, or the broker can't be asked.</exception>
     public async Task EnsureMayConnectAsync(CancellationToken cancellationToken)
     {
-        if (lease is not null && await lease.AskAsync().WaitAsync(cancellationToken).ConfigureAwait(false) is { } obstacle)
+        if (await FindObstacleAsync(cancellationToken).ConfigureAwait(false) is { } obstacle)
             throw new MqttConnectException(obstacle);
     }
 
@@ -74,7 +74,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         }
 
         // Asked again, because the process may have been frozen while it connected. Nothing of this connection has been read yet.
-        if (lease is not null && await lease.AskAsync().WaitAsync(cancellationToken).ConfigureAwait(false) is { } taken)
+        if (await FindObstacleAsync(cancellationToken).ConfigureAwait(false) is { } taken)
         {
             _firstAttempt.TrySetResult();
             return taken;
@@ -120,6 +120,10 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         _arrivals.Clear();
         return new SubscribedConnection(_arrivals, receiver, output, connection.Version, _state, abandon);
     }
+
+    // Null when this process has the number, or needs none.
+    private async Task<string?> FindObstacleAsync(CancellationToken cancellationToken) =>
+        lease is null ? null : await lease.AskAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
 
     private static string Describe(SubackPacket suback, int index)
     {

@@ -35,22 +35,6 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
         return await UseNewAsync(use, cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Returns the connection to the pool; the next use opens one. Throws nothing: a connection that can't be returned is given up.</summary>
-    public async ValueTask ReleaseAsync()
-    {
-        if (_connection is not { } connection)
-            return;
-        _connection = null;
-        try
-        {
-            await connection.DisposeAsync().ConfigureAwait(false);
-        }
-        catch (Exception)
-        {
-            // The pool opens another one.
-        }
-    }
-
     /// <summary>Returns the connection to the pool without waiting: the pool resets it when it is opened next. Throws nothing, because a timer calls it.</summary>
     public void Release()
     {
@@ -67,6 +51,22 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
     }
 
     public ValueTask DisposeAsync() => ReleaseAsync();
+
+    // The next use opens another connection. Throws nothing: one that can't be returned is given up.
+    private async ValueTask ReleaseAsync()
+    {
+        if (_connection is not { } connection)
+            return;
+        _connection = null;
+        try
+        {
+            await connection.DisposeAsync().ConfigureAwait(false);
+        }
+        catch (Exception)
+        {
+            // The pool opens another one.
+        }
+    }
 
     private async Task<T> UseNewAsync<T>(Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
     {

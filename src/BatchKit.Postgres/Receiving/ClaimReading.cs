@@ -39,8 +39,8 @@ internal static class ClaimReading
         }
 
         // A retry is a batch of its own, so more messages may wait. The exchange may have left messages because of their bytes.
-        var retries = batches.Count(static batch => batch.Messages[0].Attempt > 1);
-        var hasMore = retries > 0 || fresh >= wanted * batchSize || fresh > batches.Sum(static batch => batch.Messages.Length);
+        var hasRetries = batches.Exists(static batch => batch.Messages[0].Attempt > 1);
+        var hasMore = hasRetries || fresh >= wanted * batchSize || fresh > batches.Sum(static batch => batch.Messages.Length);
         batches.Sort(static (left, right) => ByTurn(left.Messages[0], right.Messages[0]));
         return batches.ConvertAll(batch => new Claim(batch.Token, shard: -1, new QueueBatch(batch.Messages)) { HasMore = hasMore });
     }

@@ -37,7 +37,7 @@ internal sealed class Claim(long token, int shard, QueueBatch batch)
     public QueueBatch Batch { get; } = batch;
 
     /// <summary>The bytes of all payloads.</summary>
-    public long Bytes { get; } = batch.Sum(static message => (long)message.Payload.Length);
+    public long Bytes => Batch.Sum(static message => (long)message.Payload.Length);
 
     /// <summary>The messages for the handler; null when it gets none. The others are marked already.</summary>
     public QueueBatch? Readable { get; } = batch.WithoutWithheld();

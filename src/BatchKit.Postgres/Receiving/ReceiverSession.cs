@@ -123,7 +123,7 @@ internal sealed class ReceiverParts : IAsyncDisposable
             var (limit, name) = Options.HandlerTimeLimit is { } time ? (time, nameof(Options.HandlerTimeLimit)) : (Options.ClaimTimeLimit, nameof(Options.ClaimTimeLimit));
             if (Held.CountHandling(limit) < Options.Concurrency)
                 return null;
-            return $"All {Options.Concurrency} handlers have run for longer than {name} ({limit}), so nothing else is handled. When they hang, set {nameof(Options.HandlerTimeLimit)}; when they take so long, raise it or {nameof(Options.Concurrency)}.";
+            return $"All {Options.Concurrency} handlers have run for longer than {name} ({limit}), so nothing else is handled. If they hang, set {nameof(Options.HandlerTimeLimit)}; if they need that long, raise it or {nameof(Options.Concurrency)}.";
         }
     }
 

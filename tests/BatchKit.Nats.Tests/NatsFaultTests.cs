@@ -109,8 +109,7 @@ public sealed class NatsFaultTests(NatsFixture nats)
     [Trait("Lane", "faults: NATS is killed again and again")]
     public async Task Nothing_that_was_accepted_is_lost_or_reordered_when_the_server_is_killed()
     {
-        Assert.SkipUnless(NatsServer.WhyMissing is null, NatsServer.WhyMissing ?? "");
-        await using var server = await NatsServer.StartOwnAsync();
+        await using var server = await StartServerAsync();
         var options = NatsFixture.OptionsFor(server.Address);
         await using var sender = await NatsNode.StartAsync(options, 1);
         await using var receiver = await NatsNode.StartAsync(options, 2);
@@ -141,8 +140,7 @@ public sealed class NatsFaultTests(NatsFixture nats)
     [Trait("Lane", "faults: NATS is restarted again and again")]
     public async Task A_node_that_has_acknowledged_nothing_yet_gets_what_waits_after_the_server_was_restarted()
     {
-        Assert.SkipUnless(NatsServer.WhyMissing is null, NatsServer.WhyMissing ?? "");
-        await using var server = await NatsServer.StartOwnAsync();
+        await using var server = await StartServerAsync();
         var options = NatsFixture.OptionsFor(server.Address);
         await using var sender = await NatsNode.StartAsync(options, 1);
         await using var receiver = await NatsNode.StartAsync(options, 2);
@@ -167,8 +165,7 @@ public sealed class NatsFaultTests(NatsFixture nats)
     [Trait("Lane", "faults: NATS is killed")]
     public async Task A_sender_that_starts_while_the_server_is_away_sends_when_it_is_there(NatsDelivery delivery)
     {
-        Assert.SkipUnless(NatsServer.WhyMissing is null, NatsServer.WhyMissing ?? "");
-        await using var server = await NatsServer.StartOwnAsync();
+        await using var server = await StartServerAsync();
         await server.KillAsync();
         var options = NatsFixture.OptionsFor(server.Address);
         options.Delivery = delivery;
@@ -184,6 +181,12 @@ public sealed class NatsFaultTests(NatsFixture nats)
             output.Write(NatsNode.Room, "there");
             return output.GetStatistics().AcknowledgedMessages > 0;
         });
+    }
+
+    private static async Task<NatsServer> StartServerAsync()
+    {
+        Assert.SkipUnless(NatsServer.WhyMissing is null, NatsServer.WhyMissing ?? "");
+        return await NatsServer.StartOwnAsync();
     }
 
     /// <summary>Sends two frames to a receiver that holds the first one until it is released.</summary>

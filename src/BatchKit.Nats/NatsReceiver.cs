@@ -91,8 +91,10 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     /// <exception cref="NodeTakenException">Another process has the node's number, and <see cref="NatsOptions.WaitsForNode"/> is not set.</exception>
     /// <exception cref="InvalidOperationException">The server takes no frame of <see cref="NatsOptions.MaxFrameBytes"/>.</exception>
+    /// <exception cref="ObjectDisposedException">The receiver was disposed.</exception>
     public async Task StartAsync(CancellationToken cancellationToken)
     {
+        ObjectDisposedException.ThrowIf(_isDisposed, this);
         if (!_triedOnce.Task.IsCompleted)
             await LeaseAsync(cancellationToken).ConfigureAwait(false);
         _running = CallerContext.RunWithout(RunAsync);

@@ -82,8 +82,10 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
 
     /// <summary>Subscribes. Completes when that has succeeded or failed once: the receiver goes on trying.</summary>
     /// <param name="cancellationToken">Ends the wait.</param>
+    /// <exception cref="ObjectDisposedException">The receiver was disposed.</exception>
     public Task StartAsync(CancellationToken cancellationToken)
     {
+        ObjectDisposedException.ThrowIf(_isDisposed, this);
         _running = CallerContext.RunWithout(RunAsync);
         return _triedOnce.Task.WaitAsync(cancellationToken);
     }
@@ -92,6 +94,8 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
     /// <param name="cancellationToken">Ends the wait.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
+        if (_isDisposed)
+            return;
         await _stopping.CancelAsync().ConfigureAwait(false);
         await _running.WaitAsync(cancellationToken).ConfigureAwait(false);
         _reporter.Close();
@@ -101,10 +105,10 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
     /// <inheritdoc/>
     public async ValueTask DisposeAsync()
     {
+        await StopAsync(CancellationToken.None).ConfigureAwait(false);
         // A container disposes it once for each of its registrations.
         if (Interlocked.Exchange(ref _isDisposed, true))
             return;
-        await StopAsync(CancellationToken.None).ConfigureAwait(false);
         _stopping.Dispose();
         _meter.Dispose();
         if (_ownsConnection)

@@ -60,6 +60,22 @@ public sealed class NatsTransportTests(NatsFixture nats)
     }
 
     [Fact]
+    public async Task A_receiver_may_be_stopped_and_disposed_twice_but_not_started_after_that()
+    {
+        var options = await nats.NewOptionsAsync();
+        var receiver = new NatsReceiver(options, new NodeNumber(1), new BatchReceiver(new CollectingTransport()));
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+
+        await receiver.StopAsync(CancellationToken.None).WithinDeadline();
+        await receiver.StopAsync(CancellationToken.None).WithinDeadline();
+        await receiver.DisposeAsync().AsTask().WithinDeadline();
+        await receiver.DisposeAsync().AsTask().WithinDeadline();
+        await receiver.StopAsync(CancellationToken.None).WithinDeadline();
+
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => receiver.StartAsync(CancellationToken.None));
+    }
+
+    [Fact]
     public async Task The_applications_connection_is_used_and_stays_open()
     {
         var options = await nats.NewOptionsAsync();

@@ -39,6 +39,7 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
     private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private Task _running = Task.CompletedTask;
     private int _failures;
+    private bool _isStarted;
     private bool _isDisposed;
     private long _droppedFrames;
     private volatile string? _fault = "The receiver has not started.";
@@ -87,7 +88,7 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
     /// <summary>Counts what it has received, delivered and dropped. Call it at any time, from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
-    /// <summary>Starts to receive. Completes after the first attempt, even if that failed; the receiver then keeps trying.</summary>
+    /// <summary>Starts to receive. Completes after the first attempt, even if that failed; the receiver then keeps trying. A second call starts nothing more.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     /// <exception cref="NodeTakenException">Another process has the node's number, and <see cref="NatsOptions.WaitsForNode"/> is not set.</exception>
     /// <exception cref="InvalidOperationException">The server takes no frame of <see cref="NatsOptions.MaxFrameBytes"/>.</exception>
@@ -97,7 +98,8 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         if (!_triedOnce.Task.IsCompleted)
             await LeaseAsync(cancellationToken).ConfigureAwait(false);
-        _running = CallerContext.RunWithout(RunAsync);
+        if (!Interlocked.Exchange(ref _isStarted, true))
+            _running = CallerContext.RunWithout(RunAsync);
         await _triedOnce.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
     }
 

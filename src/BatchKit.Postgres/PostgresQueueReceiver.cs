@@ -38,6 +38,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
 
     private Task _running = Task.CompletedTask;
     private volatile ReceiverParts? _parts;
+    private bool _isStarted;
     private bool _isDisposed;
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
@@ -92,12 +93,15 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     /// <summary>Counts what it has claimed and settled. Call it at any time, from any thread.</summary>
     public PostgresQueueReceiverStatistics GetStatistics() => _counters.Read(_intake.AbandonedHandlers);
 
-    /// <summary>Starts to receive. Completes after the first attempt to reach the queue, even if that failed; the receiver then keeps trying.</summary>
+    /// <summary>Starts to receive. Completes after the first attempt to reach the queue, even if that failed; the receiver then keeps trying. A second call starts nothing more.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     /// <exception cref="IOException">The queue can't be used, and <see cref="PostgresQueueReceiverOptions.FailFast"/> is set.</exception>
+    /// <exception cref="ObjectDisposedException">The receiver was disposed.</exception>
     public async Task StartAsync(CancellationToken cancellationToken)
     {
-        _running = CallerContext.RunWithout(RunAsync);
+        ObjectDisposedException.ThrowIf(_isDisposed, this);
+        if (!Interlocked.Exchange(ref _isStarted, true))
+            _running = CallerContext.RunWithout(RunAsync);
         await _triedOnce.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
         if (_options.FailFast && Fault is { } fault)
             throw new IOException(fault);

@@ -36,6 +36,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     private Task _running = Task.CompletedTask;
     private int _failures;
+    private bool _isStarted;
     private bool _isDisposed;
     private volatile string? _fault = "The receiver has not started.";
 
@@ -108,15 +109,18 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
     internal string? CallbackFault => _connection.CallbackFault;
 
-    /// <summary>Starts to receive. Completes after the first attempt to connect, even if that failed; the receiver then keeps trying.</summary>
+    /// <summary>Starts to receive. Completes after the first attempt to connect, even if that failed; the receiver then keeps trying. A second call starts nothing more.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     /// <exception cref="NodeTakenException">Another process has the node's number, and <see cref="RabbitMqOptions.WaitsForNode"/> is not set.</exception>
     /// <exception cref="IOException">The broker can't be reached, and <see cref="RabbitMqOptions.FailFast"/> is set.</exception>
+    /// <exception cref="ObjectDisposedException">The receiver was disposed.</exception>
     public async Task StartAsync(CancellationToken cancellationToken)
     {
+        ObjectDisposedException.ThrowIf(_isDisposed, this);
         if (!_triedOnce.Task.IsCompleted)
             await LeaseAsync(cancellationToken).ConfigureAwait(false);
-        _running = CallerContext.RunWithout(RunAsync);
+        if (!Interlocked.Exchange(ref _isStarted, true))
+            _running = CallerContext.RunWithout(RunAsync);
         await _triedOnce.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
     }
 

@@ -34,6 +34,7 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
     private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private Task _running = Task.CompletedTask;
     private int _failures;
+    private bool _isStarted;
     private bool _isDisposed;
     private long _droppedFrames;
     private volatile string? _fault = "The receiver has not started.";
@@ -80,13 +81,14 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
     /// <summary>Reads the counters of what was received.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
-    /// <summary>Subscribes. Completes when that has succeeded or failed once: the receiver goes on trying.</summary>
+    /// <summary>Subscribes. Completes when that has succeeded or failed once: the receiver goes on trying. A second call starts nothing more.</summary>
     /// <param name="cancellationToken">Ends the wait.</param>
     /// <exception cref="ObjectDisposedException">The receiver was disposed.</exception>
     public Task StartAsync(CancellationToken cancellationToken)
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
-        _running = CallerContext.RunWithout(RunAsync);
+        if (!Interlocked.Exchange(ref _isStarted, true))
+            _running = CallerContext.RunWithout(RunAsync);
         return _triedOnce.Task.WaitAsync(cancellationToken);
     }
 

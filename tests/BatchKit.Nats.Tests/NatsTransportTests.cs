@@ -60,10 +60,11 @@ public sealed class NatsTransportTests(NatsFixture nats)
     }
 
     [Fact]
-    public async Task A_receiver_may_be_stopped_and_disposed_twice_but_not_started_after_that()
+    public async Task A_receiver_may_be_started_stopped_and_disposed_twice_but_not_started_after_that()
     {
         var options = await nats.NewOptionsAsync();
         var receiver = new NatsReceiver(options, new NodeNumber(1), new BatchReceiver(new CollectingTransport()));
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
 
         await receiver.StopAsync(CancellationToken.None).WithinDeadline();

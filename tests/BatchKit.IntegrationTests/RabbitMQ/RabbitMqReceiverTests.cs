@@ -29,6 +29,21 @@ public sealed class RabbitMqReceiverTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_receiver_may_be_started_and_stopped_twice_but_not_started_after_its_disposal()
+    {
+        var server = await fixture.GetAsync();
+        await using var receiver = await StartAsync(RabbitMqSome.Options(server), _arrived);
+
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await receiver.StopAsync(CancellationToken.None).WithinDeadline();
+        await receiver.StopAsync(CancellationToken.None).WithinDeadline();
+        await receiver.DisposeAsync().AsTask().WithinDeadline();
+        await receiver.StopAsync(CancellationToken.None).WithinDeadline();
+
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => receiver.StartAsync(CancellationToken.None));
+    }
+
+    [Fact]
     public async Task Groups_reach_every_node_once_and_connections_their_own()
     {
         var options = RabbitMqSome.Options(await fixture.GetAsync());

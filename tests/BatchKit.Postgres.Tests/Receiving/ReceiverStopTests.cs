@@ -113,10 +113,11 @@ public sealed class ReceiverStopTests(PostgresFixture fixture)
     }
 
     [Fact]
-    public async Task It_may_be_stopped_and_disposed_twice_and_without_a_start()
+    public async Task It_may_be_started_stopped_and_disposed_twice_and_stopped_without_a_start()
     {
         await using var scene = await ReceiverScene.OpenAsync(fixture, new ScriptedHandler());
         await using var idle = new PostgresQueueReceiver(scene.Claims.Schema.DataSource, scene.Claims.Options, new ScriptedHandler());
+        await scene.StartAsync();
         await scene.StartAsync();
 
         await scene.StopAsync();
@@ -127,6 +128,7 @@ public sealed class ReceiverStopTests(PostgresFixture fixture)
         await idle.StopAsync(CancellationToken.None);
 
         Assert.Equal("The receiver has stopped.", scene.Receiver.Fault);
+        await Assert.ThrowsAsync<ObjectDisposedException>(scene.StartAsync);
     }
 
     private static TaskCompletionSource Signal() => new(TaskCreationOptions.RunContinuationsAsynchronously);

@@ -11,6 +11,8 @@ namespace BatchKit.Benchmarks.Growth;
 public class SweepBenchmarks
 {
     private const string Defaults = "defaults";
+    private const string Least = "least";
+    private const string Most = "most";
     private const int Factor = 32;
     private const int Handles = 50;
     private const int Messages = 1000;
@@ -21,22 +23,9 @@ public class SweepBenchmarks
     private FrameTransport _transport = null!;
     private OutputBuffer _output = null!;
 
-    public static IEnumerable<string> Settings
-    {
-        get
-        {
-            yield return Defaults;
-            foreach (var property in Properties)
-            {
-                var range = property.GetCustomAttribute<NumberRangeAttribute>()!;
-                // A handle's share has room for a message.
-                var least = property.Name == nameof(OutputBufferOptions.MaxBufferedBytesPerHandle) ? OutputBufferOptions.MessageOverheadBytes + 1 : range.Minimum;
-                yield return string.Create(CultureInfo.InvariantCulture, $"{property.Name}={least}");
-                yield return string.Create(CultureInfo.InvariantCulture, $"{property.Name}={Math.Min(Factor * DefaultOf(property), range.Maximum)}");
-            }
-        }
-    }
+    public static IEnumerable<string> Settings => [Defaults, .. Properties.SelectMany(static property => new[] { $"{Name(property)}={Least}", $"{Name(property)}={Most}" })];
 
+    /// <summary>The property that is set, without <c>Max</c> and <c>Buffered</c>: BenchmarkDotNet shortens names of more than 20 characters.</summary>
     [ParamsSource(nameof(Settings))]
     public string Setting { get; set; } = Defaults;
 
@@ -50,15 +39,13 @@ public class SweepBenchmarks
     public void Start()
     {
         var (options, frames) = (new OutputBufferOptions(), new FrameTransportOptions { DestinationNode = 1, PublishesWithoutBlocking = true });
-        if (Setting.Split('=') is [var name, var value])
-        {
-            var property = Properties.Single(one => one.Name == name);
-            object target = property.DeclaringType == typeof(OutputBufferOptions) ? options : frames;
-            property.SetValue(target, Convert.ChangeType(value, Nullable.GetUnderlyingType(property.PropertyType) ?? property.PropertyType, CultureInfo.InvariantCulture));
-        }
+        var set = Setting.Split('=') is [var name, _] ? Properties.Single(one => Name(one) == name) : null;
+        set?.SetValue(
+            set.DeclaringType == typeof(OutputBufferOptions) ? options : frames,
+            Convert.ChangeType(ValueOf(set, isLeast: Setting.EndsWith(Least, StringComparison.Ordinal)), Nullable.GetUnderlyingType(set.PropertyType) ?? set.PropertyType, CultureInfo.InvariantCulture));
 
         // What must fit the setting gives way.
-        if (!Setting.StartsWith(nameof(frames.MaxFrameBytes), StringComparison.Ordinal))
+        if (set?.Name != nameof(frames.MaxFrameBytes))
             frames.MaxFrameBytes = Math.Max(frames.MaxFrameBytes, options.MaxBatchBytes + FrameWriter.OverheadBytes);
         options.MaxBatchBytes = Math.Min(options.MaxBatchBytes, frames.MaxFrameBytes - FrameWriter.OverheadBytes);
         options.MaxMessageBytes = (int)Math.Min(options.MaxMessageBytes, Math.Min(options.MaxBufferedBytes, options.MaxBufferedBytesPerHandle ?? long.MaxValue) - OutputBufferOptions.MessageOverheadBytes);
@@ -98,6 +85,17 @@ public class SweepBenchmarks
         for (var message = 0; message < Messages / 4; message++)
             await _output.WriteAsync(AllHandles[message % Handles], _payload).ConfigureAwait(false);
         await _output.FlushAsync().ConfigureAwait(false);
+    }
+
+    private static string Name(PropertyInfo property) => property.Name["Max".Length..].Replace("Buffered", "", StringComparison.Ordinal);
+
+    private static long ValueOf(PropertyInfo property, bool isLeast)
+    {
+        var range = property.GetCustomAttribute<NumberRangeAttribute>()!;
+        if (!isLeast)
+            return Math.Min(Factor * DefaultOf(property), range.Maximum);
+        // A handle's share has room for a message.
+        return property.Name == nameof(OutputBufferOptions.MaxBufferedBytesPerHandle) ? OutputBufferOptions.MessageOverheadBytes + 1 : range.Minimum;
     }
 
     // By default a handle may use all that the buffer has.

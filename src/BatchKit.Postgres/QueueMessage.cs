@@ -1,6 +1,7 @@
 using System.Collections.Immutable;
 using System.Diagnostics;
 using System.Globalization;
+using BatchKit.Postgres.Receiving;
 
 namespace BatchKit.Postgres;
 
@@ -78,6 +79,15 @@ public sealed class QueueMessage : ReceivedMessage
 
     /// <summary>Marks it as not handled: it goes back into the queue unchanged, and is claimed again after the delay.</summary>
     internal void Release(TimeSpan? delay = null) => Mark(MessageOutcome.Released, reason: null, delay);
+
+    /// <summary>Marks it as a transaction of its handler has left it: as it was marked in one that is committed, and as failed in another one, if it is completed.</summary>
+    internal void EndTransaction(MessageOutcome? outcome, bool isCommitted)
+    {
+        if (isCommitted)
+            Outcome = outcome;
+        else if (Outcome is null or MessageOutcome.Done)
+            Retry(HandlerTransaction.RolledBack);
+    }
 
     /// <summary>Keeps it from the handler, for a process that can read it.</summary>
     internal void Withhold(TimeSpan? delay)

@@ -33,6 +33,10 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
             taken, request.IsRepeat ? await RepeatedSettlement.FindLostAsync(connection, refused, _commands.Unsettled, cancellationToken).ConfigureAwait(false) : refused);
     }
 
+    // Until the transaction ended, nobody could renew the lease of the shard.
+    public Task<ulong?> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken) =>
+        throw new NotSupportedException($"Queue {queue.Name} is ordered ({nameof(options.Shards)} is {queue.Shards}). Only a queue without order is settled in a transaction of its handler.");
+
     public async Task<IReadOnlyList<Claim>> RenewAsync(NpgsqlConnection connection, IReadOnlyList<Claim> held, CancellationToken cancellationToken)
     {
         if (held.Count == 0)
@@ -154,7 +158,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
         await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
         var hasChosen = reader.GetString(0).Length > 0;
         await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
-        if (await ShardBatchReader.ReadAsync(reader, queue.Name, isWoken, OutcomePolicy.UnreadableDelay(options), cancellationToken).ConfigureAwait(false) is { } claim)
+        if (await ShardBatchReader.ReadAsync(this, reader, queue.Name, isWoken, OutcomePolicy.UnreadableDelay(options), cancellationToken).ConfigureAwait(false) is { } claim)
             taken.Add(claim);
         return hasChosen;
     }
@@ -179,7 +183,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
 internal static class ShardBatchReader
 {
     /// <summary>Reads a batch; returns null when there are no rows.</summary>
-    public static async ValueTask<Claim?> ReadAsync(NpgsqlDataReader reader, string queue, bool hasMore, TimeSpan unreadableDelay, CancellationToken cancellationToken)
+    public static async ValueTask<Claim?> ReadAsync(IClaimStore store, NpgsqlDataReader reader, string queue, bool hasMore, TimeSpan unreadableDelay, CancellationToken cancellationToken)
     {
         var (shard, epoch) = (0, 0L);
         var messages = new List<QueueMessage>();
@@ -197,7 +201,7 @@ internal static class ShardBatchReader
                 message.Withhold(delay: null);
         }
 
-        return messages.Count == 0 ? null : new Claim(epoch, shard, new QueueBatch([.. messages])) { HasMore = hasMore };
+        return messages.Count == 0 ? null : new Claim(store, epoch, shard, new QueueBatch([.. messages])) { HasMore = hasMore };
     }
 
     private static QueueMessage ReadMessage(NpgsqlDataReader reader, OutputHandle queue, TimeSpan unreadableDelay)

@@ -10,7 +10,7 @@ internal static class ClaimReading
     private static readonly Comparison<QueueMessage> ByTurn = static (left, right) =>
         left.Priority != right.Priority ? right.Priority.CompareTo(left.Priority) : left.Id.CompareTo(right.Id);
 
-    public static async ValueTask<List<Claim>> ReadAsync(NpgsqlDataReader reader, string queue, int wanted, int batchSize, TimeSpan unreadableDelay, CancellationToken cancellationToken)
+    public static async ValueTask<List<Claim>> ReadAsync(IClaimStore store, NpgsqlDataReader reader, string queue, int wanted, int batchSize, TimeSpan unreadableDelay, CancellationToken cancellationToken)
     {
         var batches = new List<(long Token, QueueMessage[] Messages)>(wanted);
         var fresh = 0L;
@@ -42,7 +42,7 @@ internal static class ClaimReading
         var hasRetries = batches.Exists(static batch => batch.Messages[0].Attempt > 1);
         var hasMore = hasRetries || fresh >= wanted * batchSize || fresh > batches.Sum(static batch => batch.Messages.Length);
         batches.Sort(static (left, right) => ByTurn(left.Messages[0], right.Messages[0]));
-        return batches.ConvertAll(batch => new Claim(batch.Token, shard: -1, new QueueBatch(batch.Messages)) { HasMore = hasMore });
+        return batches.ConvertAll(batch => new Claim(store, batch.Token, shard: -1, new QueueBatch(batch.Messages)) { HasMore = hasMore });
     }
 
     private static bool IsInTurn(QueueMessage[] messages)

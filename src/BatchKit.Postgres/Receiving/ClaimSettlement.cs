@@ -1,19 +1,27 @@
 using Npgsql;
+using NpgsqlTypes;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>The claims that one exchange settles: one statement for all claims whose messages are all completed, then one for each other claim.</summary>
+/// <summary>The claims that one exchange settles: one statement for all claims whose messages are all completed, then one for each other claim, and at last for those that their handlers have settled.</summary>
 internal readonly struct ClaimSettlement
 {
+    // As pg_xact_status has it (manual, table 9.82).
+    private const string Committed = "committed";
+
     private readonly List<Claim> _done;
     private readonly List<Claim> _mixed;
+    private readonly List<Claim> _left;
 
-    public ClaimSettlement(IReadOnlyList<Claim> settled)
+    /// <param name="settled">The claims.</param>
+    /// <param name="isByHandler">Whether a handler settles them now.</param>
+    public ClaimSettlement(IReadOnlyList<Claim> settled, bool isByHandler = false)
     {
         _done = new List<Claim>(settled.Count);
         _mixed = [];
+        _left = [];
         foreach (var claim in settled)
-            (IsDone(claim) ? _done : _mixed).Add(claim);
+            (claim.Transaction is not null && !isByHandler ? _left : IsDone(claim) ? _done : _mixed).Add(claim);
     }
 
     public static long[] TokensOf(IReadOnlyList<Claim> claims)
@@ -47,7 +55,13 @@ internal readonly struct ClaimSettlement
         }
 
         foreach (var claim in _mixed)
-            batch.BatchCommands.Add(Mixed(claim, statements, policy));
+            batch.BatchCommands.Add(Settle(statements.Mixed, claim, policy.Evaluate));
+        foreach (var claim in _left)
+        {
+            var command = Settle(statements.Left, claim, policy.EvaluateUndone);
+            command.Parameters.Add(new NpgsqlParameter<ulong> { TypedValue = claim.Transaction!.Id, NpgsqlDbType = NpgsqlDbType.Xid8 });
+            batch.BatchCommands.Add(command);
+        }
     }
 
     /// <summary>Reads the results of the commands that <see cref="AddTo"/> added, in the same order.</summary>
@@ -69,6 +83,17 @@ internal readonly struct ClaimSettlement
                 (refused ??= []).Add(claim);
         }
 
+        foreach (var claim in _left)
+        {
+            await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+            await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+            var isGone = reader.GetInt64(0) == 0;
+            var isCommitted = isGone && !await reader.IsDBNullAsync(1, cancellationToken).ConfigureAwait(false) && reader.GetString(1) == Committed;
+            claim.EndTransaction(isCommitted);
+            if (isGone && !isCommitted)
+                (refused ??= []).Add(claim);
+        }
+
         return refused is { Count: > 0 } ? refused : [];
     }
 
@@ -83,17 +108,17 @@ internal readonly struct ClaimSettlement
         return true;
     }
 
-    private static NpgsqlBatchCommand Mixed(Claim claim, ClaimStatements statements, OutcomePolicy policy)
+    private static NpgsqlBatchCommand Settle(string statement, Claim claim, Func<QueueMessage, Verdict> evaluate)
     {
         var count = claim.Batch.Count;
         var (ids, outcomes, errors, delays) = (new long[count], new short[count], new string?[count], new TimeSpan[count]);
         for (var index = 0; index < count; index++)
         {
-            var verdict = policy.Evaluate(claim.Batch[index]);
+            var verdict = evaluate(claim.Batch[index]);
             (ids[index], outcomes[index], errors[index], delays[index]) = (claim.Batch[index].Id, (short)verdict.Outcome, verdict.Error, verdict.Delay);
         }
 
-        var command = new NpgsqlBatchCommand(statements.Mixed);
+        var command = new NpgsqlBatchCommand(statement);
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = claim.Token });
         command.Parameters.Add(new NpgsqlParameter<long[]> { TypedValue = ids });
         command.Parameters.Add(new NpgsqlParameter<short[]> { TypedValue = outcomes });

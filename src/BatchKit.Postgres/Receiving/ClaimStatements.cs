@@ -47,7 +47,9 @@ internal sealed class ClaimStatements
             )
             select token from gone
             """;
-        Mixed = Settle();
+        Mixed = Settle("$1", "");
+        // A transaction that is still open keeps its lock, and nobody waits for it.
+        Left = Settle($"(select token from {tables.Claims} where token = $1 for update skip locked)", ", pg_catalog.pg_xact_status($6)");
         Unsettled = $"""
             select exists (select from {tables.Claims} as c cross join lateral pg_catalog.unnest(c.ids) as held (id) where c.queue = $1 and held.id = any($2))
                 or exists (select from {tables.Messages} where queue = $1 and rank = any($3) and id = any($2) and due_at is null and shard is null)
@@ -57,7 +59,15 @@ internal sealed class ClaimStatements
             update {tables.Claims} set until = pg_catalog.now() + $2 where token >= $1 and token < $1 + {MaxClaims}
             returning token, attempts, ids, ranks, enqueued_at, headers, payloads, 0::bigint
             """;
-        Renew = $"update {tables.Claims} set until = pg_catalog.now() + $2 where token = any($1) returning token";
+        // A row that a handler's transaction has settled is locked until that ends. It is not waited for, and nobody else takes it.
+        Renew = $"""
+            with own as materialized (
+                select token from {tables.Claims} where token = any($1) for no key update skip locked
+            ), renewed as (
+                update {tables.Claims} set until = pg_catalog.now() + $2 where token in (select token from own)
+            )
+            select token from {tables.Claims} where token = any($1)
+            """;
     }
 
     /// <summary>
@@ -70,6 +80,9 @@ internal sealed class ClaimStatements
 
     /// <summary>Parameters: token, ids, outcomes, errors, delays.</summary>
     public string Mixed { get; }
+
+    /// <summary>Settles a claim whose handler has settled it in a transaction of its own, if that has changed nothing, and returns the state of the transaction. Parameters: as of <see cref="Mixed"/>, and the transaction.</summary>
+    public string Left { get; }
 
     /// <summary>Renews and returns the claims of an exchange whose answer was lost. Parameters: the first of their consecutive tokens, time limit.</summary>
     public string Adopt { get; }
@@ -116,9 +129,9 @@ internal sealed class ClaimStatements
         """;
 
     // A message that has failed before always has a due time, even when it was given back, so that it is claimed in a batch of its own.
-    private string Settle() => $"""
+    private string Settle(string token, string alsoReturned) => $"""
         with gone as (
-            delete from {_tables.Claims} where token = $1 returning queue, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads
+            delete from {_tables.Claims} where token = {token} returning queue, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads
         ), evaluated as materialized (
             select gone.queue, gone.attempts, m.*, o.outcome, o.error, o.delay
             from gone, {Rows.Of("gone.ids", "gone.ranks", "gone.enqueued_at", "gone.unique_keys", "gone.headers", "gone.payloads")} as m(id, rank, enqueued_at, unique_key, header, payload)
@@ -135,7 +148,7 @@ internal sealed class ClaimStatements
             delete from {_tables.UniqueKeys} as u using evaluated where evaluated.outcome in ({(int)MessageOutcome.Done}, {(int)MessageOutcome.Dead})
                 and u.queue = evaluated.queue and u.key = evaluated.unique_key
         )
-        select pg_catalog.count(*) from gone
+        select pg_catalog.count(*){alsoReturned} from gone
         """;
 }
 

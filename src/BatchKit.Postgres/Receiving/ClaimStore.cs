@@ -63,7 +63,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
                 if (request.Claims > 0)
                 {
                     await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
-                    taken = await ClaimReading.ReadAsync(reader, queue.Name, request.Claims, options.BatchSize, _unreadableDelay, cancellationToken).ConfigureAwait(false);
+                    taken = await ClaimReading.ReadAsync(this, reader, queue.Name, request.Claims, options.BatchSize, _unreadableDelay, cancellationToken).ConfigureAwait(false);
                 }
 
                 // An error of the commit is reported after the last row.
@@ -88,9 +88,29 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
             {
                 await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 // It is unknown whether more messages wait, so each claim says so.
-                var adopted = await ClaimReading.ReadAsync(reader, queue.Name, wanted: 0, options.BatchSize, _unreadableDelay, cancellationToken).ConfigureAwait(false);
+                var adopted = await ClaimReading.ReadAsync(this, reader, queue.Name, wanted: 0, options.BatchSize, _unreadableDelay, cancellationToken).ConfigureAwait(false);
                 await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 return adopted;
+            }
+        }
+    }
+
+    public async Task<ulong?> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken)
+    {
+        // The planner's settings would hold for the rest of the transaction.
+        var batch = new NpgsqlBatch(transaction.Connection, transaction) { Timeout = _timeoutSeconds };
+        await using (batch.ConfigureAwait(false))
+        {
+            _policy.Fit(transaction.Connection!);
+            var settlement = new ClaimSettlement([claim], isByHandler: true);
+            batch.BatchCommands.Add(QueueGuard.CommandFor(tables, queue, "select pg_catalog.pg_current_xact_id(),"));
+            settlement.AddTo(batch, _statements, _policy);
+            var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+            await using (reader.ConfigureAwait(false))
+            {
+                await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+                var id = reader.GetFieldValue<ulong>(0);
+                return await settlement.ReadRefusedAsync(reader, cancellationToken).ConfigureAwait(false) is { Count: 0 } ? id : null;
             }
         }
     }

@@ -16,6 +16,11 @@ internal interface IClaimStore
     /// <summary>The most claims that one exchange takes.</summary>
     int MostClaims { get; }
 
+    /// <summary>Settles a claim by the outcomes of its messages, as a part of a transaction of its handler.</summary>
+    /// <returns>The number of the transaction; null when the claim had ended.</returns>
+    /// <exception cref="NotSupportedException">The queue is ordered.</exception>
+    Task<ulong?> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken);
+
     /// <summary>Renews claims for another time limit.</summary>
     /// <returns>The claims that had ended.</returns>
     Task<IReadOnlyList<Claim>> RenewAsync(NpgsqlConnection connection, IReadOnlyList<Claim> held, CancellationToken cancellationToken);
@@ -25,25 +30,60 @@ internal interface IClaimStore
 }
 
 /// <summary>A worker's time-limited hold on a batch of messages. The outcomes are marked on the messages.</summary>
-internal sealed class Claim(long token, int shard, QueueBatch batch)
+internal sealed class Claim
 {
+    private volatile HandlerTransaction? _transaction;
+
+    public Claim(IClaimStore store, long token, int shard, QueueBatch batch)
+    {
+        (Store, Token, Shard, Batch, Readable) = (store, token, shard, batch, batch.WithoutWithheld());
+        if (Readable is not null)
+            Readable.Claim = this;
+    }
+
+    /// <summary>Where it is held.</summary>
+    public IClaimStore Store { get; }
+
     /// <summary>The row in <c>claims</c> for a queue without order; the shard's epoch for an ordered one. A statement with an old token changes nothing.</summary>
-    public long Token { get; } = token;
+    public long Token { get; }
 
     /// <summary>The shard, in an ordered queue; -1 otherwise.</summary>
-    public int Shard { get; } = shard;
+    public int Shard { get; }
 
     /// <summary>All messages, which are settled together.</summary>
-    public QueueBatch Batch { get; } = batch;
+    public QueueBatch Batch { get; }
 
     /// <summary>The bytes of all payloads.</summary>
     public long Bytes => Batch.Sum(static message => (long)message.Payload.Length);
 
     /// <summary>The messages for the handler; null when it gets none. The others are marked already.</summary>
-    public QueueBatch? Readable { get; } = batch.WithoutWithheld();
+    public QueueBatch? Readable { get; }
+
+    /// <summary>The transaction in which its handler has settled it last; null for none.</summary>
+    public HandlerTransaction? Transaction
+    {
+        get => _transaction;
+        set => _transaction = value;
+    }
 
     /// <summary>True when there are probably more messages, for another worker to claim.</summary>
     public bool HasMore { get; init; }
+
+    /// <summary>Marks the messages as its handler's transaction has left them.</summary>
+    public void EndTransaction(bool isCommitted)
+    {
+        for (var index = 0; index < Batch.Count; index++)
+            Batch[index].EndTransaction(isCommitted ? Transaction!.Outcomes[index] : null, isCommitted);
+    }
+}
+
+/// <summary>A transaction in which a handler has settled its claim. It may be under way, committed or rolled back.</summary>
+/// <param name="Id">Its number.</param>
+/// <param name="Outcomes">How the messages were marked then.</param>
+internal sealed record HandlerTransaction(ulong Id, MessageOutcome?[] Outcomes)
+{
+    /// <summary>The reason for which its messages are retried.</summary>
+    public const string RolledBack = "The transaction in which the handler completed the message was rolled back.";
 }
 
 /// <summary>Messages of one queue that were claimed together, in order: the batch of a handler.</summary>
@@ -52,6 +92,9 @@ internal sealed class QueueBatch(QueueMessage[] messages) : IReadOnlyList<QueueM
     public int Count => messages.Length;
 
     public QueueMessage this[int index] => messages[index];
+
+    /// <summary>The claim whose handler gets it; null for a batch that no handler gets.</summary>
+    public Claim? Claim { get; set; }
 
     /// <summary>Returns the messages for the handler; null when there are none.</summary>
     public QueueBatch? WithoutWithheld()
@@ -228,7 +271,7 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
             mark(copies[index]);
         }
 
-        Claim = new Claim(Claim.Token, Claim.Shard, new QueueBatch(copies));
+        Claim = new Claim(Claim.Store, Claim.Token, Claim.Shard, new QueueBatch(copies)) { Transaction = Claim.Transaction };
     }
 
     public void Dispose()

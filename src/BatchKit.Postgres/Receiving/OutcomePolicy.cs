@@ -25,10 +25,16 @@ internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random
         { } outcome => outcome,
     };
 
-    public Verdict Evaluate(QueueMessage message)
+    public Verdict Evaluate(QueueMessage message) => Evaluate(message, OutcomeOf(message), message.Reason);
+
+    /// <summary>Evaluates a message whose completion was undone.</summary>
+    public Verdict EvaluateUndone(QueueMessage message) => OutcomeOf(message) == MessageOutcome.Done
+        ? Evaluate(message, message.Attempt >= options.MaxAttempts ? MessageOutcome.Dead : MessageOutcome.Retry, HandlerTransaction.RolledBack)
+        : Evaluate(message);
+
+    private Verdict Evaluate(QueueMessage message, MessageOutcome outcome, string? reason)
     {
-        var outcome = OutcomeOf(message);
-        var error = outcome is MessageOutcome.Retry or MessageOutcome.Dead ? TextOf(message.Reason) : null;
+        var error = outcome is MessageOutcome.Retry or MessageOutcome.Dead ? TextOf(reason) : null;
         var delay = outcome switch
         {
             MessageOutcome.Retry => PauseOf(message),

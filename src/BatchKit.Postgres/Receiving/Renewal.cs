@@ -71,7 +71,8 @@ internal sealed class Renewal(ReceiverParts parts)
         var ended = await parts.Connections.Care.UseAsync((connection, token) => parts.Store.RenewAsync(connection, claims, token), ending.Token).ConfigureAwait(false);
         foreach (var claim in held)
         {
-            if (!ended.Contains(claim.Claim))
+            // A claim that its handler has settled may be gone because of that. Its settlement finds out.
+            if (!ended.Contains(claim.Claim) || claim.Claim.Transaction is not null)
                 claim.RenewedAt = renewedAt;
             else if (!claim.IsSettling)
                 Lose(claim, "it had ended, and another worker has its messages");

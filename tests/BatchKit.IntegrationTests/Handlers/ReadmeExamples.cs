@@ -44,6 +44,26 @@ internal sealed class NpcMoves : IMessageHandler<QueueMessage>
     }
 }
 
+internal sealed class Trades(NpgsqlDataSource database) : IMessageHandler<QueueMessage>
+{
+    public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
+    {
+        await using var connection = await database.OpenConnectionAsync(cancellationToken);
+        await using var transaction = await connection.BeginTransactionAsync(cancellationToken);
+        foreach (var message in batch)
+            await StoreAsync(message, transaction, cancellationToken);
+
+        await batch.SettleAsync(transaction, cancellationToken);
+        await transaction.CommitAsync(cancellationToken);
+    }
+
+    private static async Task StoreAsync(QueueMessage trade, NpgsqlTransaction transaction, CancellationToken cancellationToken)
+    {
+        await using var command = new NpgsqlCommand("insert into trades values ($1)", transaction.Connection, transaction) { Parameters = { new() { Value = trade.Id } } };
+        await command.ExecuteNonQueryAsync(cancellationToken);
+    }
+}
+
 internal sealed class Sensors : IMessageHandler
 {
     public ValueTask HandleAsync(IReadOnlyList<ReceivedMessage> batch, CancellationToken cancellationToken)

@@ -75,5 +75,5 @@ public sealed class ClaimFloorTests(PostgresFixture fixture)
     }
 
     private static Claim SomeClaim(long id, int attempt = 1) =>
-        new(token: 1, shard: -1, new QueueBatch([new QueueMessage(OutputHandle.Named("tasks"), id, attempt, 0, DateTimeOffset.UnixEpoch, key: null, header: null, default)]));
+        new(new ClaimStore(new Tables("schema"), new QueueEntry(1, "tasks", Shards: 0), new PostgresQueueReceiverOptions(), "worker"), token: 1, shard: -1, new QueueBatch([new QueueMessage(OutputHandle.Named("tasks"), id, attempt, 0, DateTimeOffset.UnixEpoch, key: null, header: null, default)]));
 }

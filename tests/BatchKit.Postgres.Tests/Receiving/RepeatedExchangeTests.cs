@@ -156,6 +156,8 @@ public sealed class RepeatedExchangeTests(PostgresFixture postgres)
             throw new NpgsqlException("The answer is lost.");
         }
 
+        public Task<ulong?> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken) => inner.SettleAsync(transaction, claim, cancellationToken);
+
         public Task<IReadOnlyList<Claim>> RenewAsync(NpgsqlConnection connection, IReadOnlyList<Claim> held, CancellationToken cancellationToken) => inner.RenewAsync(connection, held, cancellationToken);
 
         public Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken) => inner.UpkeepAsync(connection, cancellationToken);

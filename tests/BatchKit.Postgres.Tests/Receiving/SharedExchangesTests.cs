@@ -149,6 +149,8 @@ public sealed class SharedExchangesTests(PostgresFixture fixture)
             return await inner.ExchangeAsync(connection, settled, request, cancellationToken);
         }
 
+        public Task<ulong?> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken) => inner.SettleAsync(transaction, claim, cancellationToken);
+
         public Task<IReadOnlyList<Claim>> RenewAsync(NpgsqlConnection connection, IReadOnlyList<Claim> held, CancellationToken cancellationToken) => inner.RenewAsync(connection, held, cancellationToken);
 
         public Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken) => inner.UpkeepAsync(connection, cancellationToken);

@@ -1,0 +1,37 @@
+using BatchKit.Postgres.Receiving;
+using Npgsql;
+
+namespace BatchKit.Postgres;
+
+/// <summary>What the handler of a queue may do with its batch as a whole.</summary>
+public static class QueueBatchExtensions
+{
+    /// <summary>Settles the batch in a transaction of yours: what the handler writes to the database and the end of its messages are committed together, or neither.</summary>
+    /// <remarks>
+    /// <para>Messages that are marked with <see cref="QueueMessage.Retry"/> or <see cref="QueueMessage.Refuse"/> are settled as that; all others are completed. Marks that are made later have no effect when the transaction is committed.
+    /// When it is rolled back, you may settle the batch in another one; otherwise its completed messages are retried.</para>
+    /// <para>The transaction has to be one of the database with the queue's tables, and has to end before the handler does: messages whose transaction is open then are left to their claim's end. While it is open, the claim does not
+    /// end. With Entity Framework, pass <c>(NpgsqlTransaction)context.Database.CurrentTransaction!.GetDbTransaction()</c>.</para>
+    /// </remarks>
+    /// <param name="batch">The batch that the handler got.</param>
+    /// <param name="transaction">The transaction, which you commit.</param>
+    /// <param name="cancellationToken">Cancels the statement, after which the transaction can only be rolled back.</param>
+    /// <exception cref="ArgumentException">The batch is not one that a receiver gave to its handler.</exception>
+    /// <exception cref="InvalidOperationException">The claim has ended, so that another worker may handle the messages: roll back. Or the transaction has ended.</exception>
+    /// <exception cref="NotSupportedException">The queue is ordered.</exception>
+    /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
+    public static async Task SettleAsync(this IReadOnlyList<QueueMessage> batch, NpgsqlTransaction transaction, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(batch);
+        ArgumentNullException.ThrowIfNull(transaction);
+        if (batch is not QueueBatch { Claim: { } claim })
+            throw new ArgumentException("It must be the batch that a handler got from a receiver, unchanged.", nameof(batch));
+        if (transaction.Connection is null)
+            throw new InvalidOperationException("The transaction has ended.");
+        MessageOutcome?[] outcomes = [.. claim.Batch.Select(static message => message.Outcome)];
+        var id = await claim.Store.SettleAsync(transaction, claim, cancellationToken).ConfigureAwait(false)
+            ?? throw new InvalidOperationException(
+                $"The claim of these messages has ended, and another worker may handle them: roll the transaction back. {nameof(PostgresQueueReceiverOptions.ClaimTimeLimit)} is how long a claim lasts that is not renewed.");
+        claim.Transaction = new HandlerTransaction(id, outcomes);
+    }
+}

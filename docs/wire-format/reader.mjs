@@ -25,6 +25,7 @@ class Frame {
     }
 
     number() { return Number(this.big()); }
+    long() { return BigInt.asIntN(64, this.take(8).reduceRight((value, byte) => value << 8n | BigInt(byte), 0n)); }
     text() { return utf8.decode(this.take(this.number())); }
     list(read) { return Array.from({ length: this.number() }, read); }
 
@@ -76,21 +77,20 @@ class Frame {
         const known = isShort ? flags & 0x3f : flags & 8 ? this.byte() : 0;
         const handle = known ? this.handles[known - 1] : flags & 1 ? { name: this.text() } : { connection: this.big().toString() };
         if (!known && !isOnly && this.handles.length < 63) this.handles.push(handle);
-        const count = isShort ? 1 : this.number();
-        const payloadBytes = this.number();
+        const count = isShort ? 1 : this.number(), payloadBytes = this.number();
         const lengths = isShort ? [payloadBytes] : Array.from({ length: count }, () => this.number());
         const headers = Array(count).fill(null);
         if (flags & (isShort ? 0x40 : 2)) this.allHeaders(headers);
-        return { number, handle, messages: lengths.map((length, index) => ({ header: headers[index], payload: this.take(length) })) };
+        const latest = Array(count).fill(null);
+        if (!isShort && flags & 0x10) for (let left = this.number(), place = 0; left > 0; left--) latest[(place += this.number() + 1) - 1] = this.long().toString();
+        return { number, handle, messages: lengths.map((length, index) => ({ header: headers[index], latest: latest[index], payload: this.take(length) })) };
     }
 
     read() {
         if (utf8.decode(this.take(3)) !== 'BKF') throw new Error('These bytes are no frame.');
         this.version = this.byte();
         if (this.version !== 1 && this.version !== 2) throw new Error(`Version ${this.version} is unknown.`);
-        const node = this.number();
-        const epoch = BigInt.asIntN(64, this.take(8).reduceRight((value, byte) => value << 8n | BigInt(byte), 0n));
-        const producer = { node, epoch: epoch.toString(), partition: this.number() };
+        const producer = { node: this.number(), epoch: this.long().toString(), partition: this.number() };
         const batches = [];
         for (let left = this.number(), isOnly = left === 1; left > 0; left--) batches.push(this.batch(batches.at(-1)?.number ?? 0n, isOnly));
         return { producer, trace: this.trace, batches };

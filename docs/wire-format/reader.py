@@ -17,6 +17,9 @@ class Frame:
         byte = self.take(1)[0]
         return byte if byte < 0x80 else byte & 0x7F | self.number() << 7
 
+    def long(self):
+        return int.from_bytes(self.take(8), "little", signed=True)
+
     def text(self):
         return self.take(self.number()).decode("utf-8")
 
@@ -72,7 +75,11 @@ class Frame:
             count, _ = self.number(), self.number()
             lengths, has_headers = [self.number() for _ in range(count)], flags & 2
         headers = self.all_headers(len(lengths)) if has_headers else [None] * len(lengths)
-        messages = [{"header": header, "payload": self.take(length)} for header, length in zip(headers, lengths)]
+        latest, place = [None] * len(lengths), 0
+        for _ in range(self.number() if flags & 0x90 == 0x10 else 0):
+            place += self.number() + 1
+            latest[place - 1] = str(self.long())
+        messages = [{"header": header, "latest": key, "payload": self.take(length)} for header, key, length in zip(headers, latest, lengths)]
         return {"number": number, "handle": handle, "messages": messages}
 
     def read(self):
@@ -81,7 +88,7 @@ class Frame:
         self.version = self.take(1)[0]
         if self.version not in (1, 2):
             raise ValueError(f"version {self.version} is unknown")
-        producer = {"node": self.number(), "epoch": str(int.from_bytes(self.take(8), "little", signed=True)), "partition": self.number()}
+        producer = {"node": self.number(), "epoch": str(self.long()), "partition": self.number()}
         batches, count = [], self.number()
         while len(batches) < count:
             batches.append(self.batch(batches[-1]["number"] if batches else 0, count == 1))

@@ -44,6 +44,13 @@ public sealed class BroadcastOptions : IValidatableObject
     [Range(1, 10_000_000)]
     public int MaxQueuedMessages { get; set; } = 100_000;
 
+    /// <summary>
+    /// The system's buffer for what a client has not read yet (<c>SO_SNDBUF</c>; Linux takes twice as much), from 1 KiB to 1 GiB; null, the default, for the system's own, which grows to megabytes. Output in it can't be replaced or dropped: with
+    /// <c>WriteLatest</c>, set it to what a slow client reads in the time that a value may be old. Fast clients far away need it to hold their round trip. WebSocket clients over HTTP/2 keep the system's.
+    /// </summary>
+    [Range(1024, 1 << 30)]
+    public int? SendBufferBytes { get; set; }
+
     /// <summary>What happens when a client's queue is full; the client is disconnected by default.</summary>
     [EnumDataType(typeof(SlowConsumerPolicy), ErrorMessage = "{0} must be Disconnect, DropOldest or DropNewest.")]
     public SlowConsumerPolicy SlowConsumer { get; set; }
@@ -163,6 +170,7 @@ internal sealed class BroadcastSection
     public int MaxCompressedConnections { get => _options.MaxCompressedConnections; set => _options.MaxCompressedConnections = value; }
     public int MaxQueuedBytes { get => _options.MaxQueuedBytes; set => _options.MaxQueuedBytes = value; }
     public int MaxQueuedMessages { get => _options.MaxQueuedMessages; set => _options.MaxQueuedMessages = value; }
+    public int? SendBufferBytes { get => _options.SendBufferBytes; set => _options.SendBufferBytes = value; }
     public SlowConsumerPolicy SlowConsumer { get => _options.SlowConsumer; set => _options.SlowConsumer = value; }
     public TimeSpan SlowConsumerTimeout { get => _options.SlowConsumerTimeout; set => _options.SlowConsumerTimeout = value; }
     public int MaxRecordBytes { get => _options.MaxRecordBytes; set => _options.MaxRecordBytes = value; }

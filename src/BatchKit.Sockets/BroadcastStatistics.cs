@@ -3,7 +3,7 @@ using BatchKit.Broadcast.Connections;
 namespace BatchKit.Broadcast;
 
 /// <summary>A transport's counters. A message to 100 clients is 100 deliveries. Bytes are counted as encoded for the wire, before compression and encryption.</summary>
-/// <remarks>Whenever nothing is being sent, <see cref="AcceptedMessages"/> = sent + dropped (all reasons) + failed + pending, and the same for bytes.</remarks>
+/// <remarks>Whenever nothing is being sent, <see cref="AcceptedMessages"/> = sent + dropped (all reasons) + superseded + failed + pending, and the same for bytes.</remarks>
 public sealed record BroadcastStatistics
 {
     /// <summary>Deliveries that were started. A delivery is a message for one connection.</summary>
@@ -41,6 +41,12 @@ public sealed record BroadcastStatistics
 
     /// <summary>The bytes of <see cref="DroppedClosedMessages"/>.</summary>
     public long DroppedClosedBytes { get; init; }
+
+    /// <summary>Latest values (<see cref="IOutputBuffer.WriteLatest(OutputHandle, long, ReadOnlySpan{byte}, MessageHeader?)"/>) in whose place a newer one came while they waited for their client to read.</summary>
+    public long SupersededMessages { get; init; }
+
+    /// <summary>The bytes of <see cref="SupersededMessages"/>.</summary>
+    public long SupersededBytes { get; init; }
 
     /// <summary>Deliveries that failed because their connection broke.</summary>
     public long FailedMessages { get; init; }
@@ -90,6 +96,8 @@ public sealed record BroadcastStatistics
             DroppedSlowConsumerBytes = counters[DeliveryOutcome.DroppedSlowConsumer].Bytes,
             DroppedClosedMessages = counters[DeliveryOutcome.DroppedClosed].Messages,
             DroppedClosedBytes = counters[DeliveryOutcome.DroppedClosed].Bytes,
+            SupersededMessages = counters[DeliveryOutcome.Superseded].Messages,
+            SupersededBytes = counters[DeliveryOutcome.Superseded].Bytes,
             FailedMessages = counters[DeliveryOutcome.Failed].Messages,
             FailedBytes = counters[DeliveryOutcome.Failed].Bytes,
             PendingMessages = pending.Messages,

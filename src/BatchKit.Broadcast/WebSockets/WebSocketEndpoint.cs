@@ -138,6 +138,9 @@ internal sealed class WebSocketEndpoint(
 
     private Socket? FindSocket(HttpContext context, IHttpUpgradeFeature? upgrade, OutputPath path)
     {
+        // Under HTTP/2 the socket carries other requests too.
+        if (transport.Options.SendBufferBytes is { } bytes && HttpProtocol.IsHttp11(context.Request.Protocol) && context.Features.Get<IConnectionSocketFeature>() is { } connection)
+            connection.Socket.SendBufferSize = bytes;
         Socket? socket = null;
         var obstacle = options.WritesDirectly ? DirectEligibility.FindObstacle(context, upgrade, out socket) : "the endpoint's options say so";
         if (obstacle is null)

@@ -33,7 +33,7 @@ internal sealed class DeliveryCounters
 /// <summary>What one worker delivered, by outcome, until it is added to the counters.</summary>
 internal struct DeliveryTally
 {
-    public const int Outcomes = (int)DeliveryOutcome.Failed + 1;
+    public const int Outcomes = (int)DeliveryOutcome.Superseded + 1;
 
     private OutcomeAmounts _settled;
 
@@ -72,6 +72,9 @@ internal enum DeliveryOutcome
 
     /// <summary>Its connection broke.</summary>
     Failed = 5,
+
+    /// <summary>A newer latest value took its place while it waited.</summary>
+    Superseded = 6,
 }
 
 /// <summary>A number of messages, and the bytes that they take on the wire.</summary>

@@ -1,5 +1,6 @@
 using System.Buffers;
 using System.Numerics;
+using System.Runtime.InteropServices;
 
 namespace BatchKit.Broadcast.Connections;
 
@@ -18,6 +19,12 @@ internal readonly ref struct OutputRun(ReadOnlySpan<byte> bytes, int messages, S
 
     public int Offset { get; } = offset;
 
+    /// <summary>The latest values in it, in order; usually none.</summary>
+    public ReadOnlySpan<LatestMark> Latest { get; init; }
+
+    /// <summary>What has to be subtracted from the start of each of them.</summary>
+    public int LatestOrigin { get; init; }
+
     /// <summary>What the counters count.</summary>
     public Amount Amount => Messages == 0 ? default : new Amount(Messages, Bytes.Length);
 
@@ -26,6 +33,9 @@ internal readonly ref struct OutputRun(ReadOnlySpan<byte> bytes, int messages, S
 
     // A short run of a long buffer is copied: it would keep all of the buffer alive.
     private bool IsShared => Owner is not null && Owner.Memory.Length <= 2 * SharedBuffer.CapacityFor(Bytes.Length);
+
+    /// <summary>The same, as plain messages: what is sent around one of them belongs to it.</summary>
+    public OutputRun WithoutLatest() => new(Bytes, Messages, Owner, Offset);
 
     /// <summary>Creates a segment of the run.</summary>
     /// <param name="taken">How many of its bytes are written already.</param>
@@ -85,6 +95,9 @@ internal sealed class OutputComposer(SendQueueLimits limits)
     private int _length;
     private int _messages;
 
+    // Null until there is a latest value.
+    private List<LatestMark>? _latest;
+
     /// <summary>Adds messages.</summary>
     /// <param name="connection">Gets earlier runs when they must leave first.</param>
     /// <param name="run">The messages.</param>
@@ -103,6 +116,8 @@ internal sealed class OutputComposer(SendQueueLimits limits)
 
         before.CopyTo(_bytes.AsSpan(_length));
         _length += before.Length;
+        foreach (var mark in run.Latest)
+            (_latest ??= []).Add(mark with { Start = mark.Start - run.LatestOrigin + _length });
         run.Bytes.CopyTo(_bytes.AsSpan(_length));
         _length += run.Bytes.Length;
         _messages += run.Messages;
@@ -123,10 +138,17 @@ internal sealed class OutputComposer(SendQueueLimits limits)
     {
         if (_length == 0 && _messages == 0)
             return;
-        var run = new OutputRun(_bytes.AsSpan(0, _length), _messages);
+        var run = new OutputRun(_bytes.AsSpan(0, _length), _messages) { Latest = CollectionsMarshal.AsSpan(_latest) };
 
         // Emptied first: whatever fails in the connection, the next one gets none of these bytes.
         (_length, _messages) = (0, 0);
-        connection.Send(run, ref tally);
+        try
+        {
+            connection.Send(run, ref tally);
+        }
+        finally
+        {
+            _latest?.Clear();
+        }
     }
 }

@@ -1,3 +1,5 @@
+using BatchKit.Broadcast.WebSockets;
+
 namespace BatchKit.Broadcast.Connections;
 
 /// <summary>The segments that wait in a send queue, and the one that is being written. Used under the send queue's lock.</summary>
@@ -10,6 +12,9 @@ internal sealed class SegmentQueue
     private QueuedSegment _underWay;
     private bool _isFirstStarted;
     private LinkedListNode<QueuedSegment>? _pong;
+
+    // Null while no latest value waits.
+    private LatestOutput? _latest;
 
     // Null while no one waits.
     private TaskCompletionSource? _halfFree;
@@ -35,6 +40,44 @@ internal sealed class SegmentQueue
         _segments.AddLast(segment);
         _isFirstStarted |= isStarted;
     }
+
+    /// <summary>Adds a run with latest values at the end.</summary>
+    /// <param name="run">The run.</param>
+    /// <param name="taken">How many of its bytes are written already.</param>
+    /// <param name="limits">The limits.</param>
+    public void AddLatest(in OutputRun run, int taken, SendQueueLimits limits)
+    {
+        _latest ??= new LatestOutput(this);
+        if (taken == 0 && _latest.TryExtendLast(run, limits))
+            return;
+        Add(run.ToSegment(taken, nextWire: null), isStarted: taken > 0);
+        _latest.Note(run, taken);
+    }
+
+    /// <summary>Puts latest values in the place of older ones that wait.</summary>
+    /// <returns>The other messages of the run: all of it where none was found.</returns>
+    public SharedBuffer? Supersede(in OutputRun run, SendQueueLimits limits, ref DeliveryTally tally, out OutputRun rest)
+    {
+        rest = run;
+        return _latest?.Supersede(run, limits, ref tally, out rest);
+    }
+
+    /// <summary>The segment at the end.</summary>
+    public LinkedListNode<QueuedSegment>? End => _segments.Last;
+
+    /// <summary>The same; null when there is none, or it is written in part.</summary>
+    public LinkedListNode<QueuedSegment>? Last => _isFirstStarted && _segments.Count == 1 ? null : _segments.Last;
+
+    /// <summary>Changes a segment that waits, whose owner the caller has released if it has another one now.</summary>
+    public void Change(LinkedListNode<QueuedSegment> node, QueuedSegment changed)
+    {
+        HeldBytes += changed.HeldBytes - node.Value.HeldBytes;
+        Waiting += changed.Amount - node.Value.Amount;
+        node.Value = changed;
+    }
+
+    /// <summary>Counts memory that is held beside the segments.</summary>
+    public void Hold(int bytes) => HeldBytes += bytes;
 
     /// <summary>Notes that the segment at the end is a pong, which a newer one may replace.</summary>
     public void NotePong() => _pong = _segments.Last;
@@ -120,7 +163,8 @@ internal sealed class SegmentQueue
         }
 
         _segments.Clear();
-        _pong = null;
+        _latest?.Clear();
+        (_pong, _latest) = (null, null);
         return dropped;
     }
 
@@ -153,6 +197,7 @@ internal sealed class SegmentQueue
             if (!IsDroppable(dropped))
                 continue;
             _segments.Remove(dropped);
+            _latest?.Forget(dropped);
             Forget(dropped.Value);
         }
 
@@ -209,6 +254,8 @@ internal sealed class SegmentQueue
         _segments.RemoveFirst();
         if (first == _pong)
             _pong = null;
+        if (_latest?.Forget(first) == 0)
+            _latest = null;
         return first.Value;
     }
 
@@ -234,4 +281,31 @@ internal readonly record struct QueuedSegment(SharedBuffer Owner, ReadOnlyMemory
     public int HeldBytes => HeldBytesFor(Owner.Memory.Length);
 
     public static int HeldBytesFor(int arrayBytes) => OverheadBytes + arrayBytes;
+}
+
+/// <summary>The limits on output that waits for one client.</summary>
+internal sealed record SendQueueLimits(int MaxBytes, int MaxMessages, SlowConsumerPolicy Policy)
+{
+    /// <summary>The capacity for messages; the rest is reserved for the close frame.</summary>
+    public int MessageCapacityBytes { get; } = MaxBytes - QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(WebSocketClosings.MaxFrameBytes));
+
+    /// <summary>
+    /// The longest run of several messages, and the most that is written at once. Its array takes at most half of the capacity: a run that is being written can't be dropped, and newer output must
+    /// fit beside it.
+    /// </summary>
+    public int MaxRunBytes { get; } = LongestRun(MaxBytes);
+
+    /// <summary>The most messages in a run.</summary>
+    public int MaxRunMessages => Math.Max(1, MaxMessages / 2);
+
+    public static SendQueueLimits From(BroadcastOptions options) => new(options.MaxQueuedBytes, options.MaxQueuedMessages, options.SlowConsumer);
+
+    // The largest array's size, a power of two, of which two fit beside the close frame.
+    private static int LongestRun(int maxBytes)
+    {
+        var longest = SegmentQueue.MaxWriteBytes;
+        while (longest > 1 && (2 * QueuedSegment.HeldBytesFor(longest)) + QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(WebSocketClosings.MaxFrameBytes)) > maxBytes)
+            longest /= 2;
+        return longest;
+    }
 }

@@ -1,4 +1,3 @@
-using BatchKit.Broadcast.WebSockets;
 
 namespace BatchKit.Broadcast.Connections;
 
@@ -128,6 +127,8 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
                 tally.Settle(_endOutcome, run.Amount);
             else if (!wasDraining)
                 refusal = WriteLocked(run, nextWire, ref tally);
+            else if (!run.Latest.IsEmpty)
+                refusal = QueueLatestLocked(run, ref tally);
             else
                 refusal = QueueLocked(run, nextWire, isPong, ref tally);
             if (wasDraining || !_isDraining)
@@ -179,7 +180,23 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         return null;
     }
 
-    private void AddLocked(in OutputRun run, int taken, Func<IWire, IWire>? nextWire) => Segments.Add(run.ToSegment(taken, nextWire), isStarted: taken > 0);
+    private void AddLocked(in OutputRun run, int taken, Func<IWire, IWire>? nextWire)
+    {
+        if (run.Latest.IsEmpty)
+            Segments.Add(run.ToSegment(taken, nextWire), isStarted: taken > 0);
+        else
+            Segments.AddLatest(run, taken, limits);
+    }
+
+    private DisconnectReason? QueueLatestLocked(in OutputRun run, ref DeliveryTally tally)
+    {
+        DisconnectReason? refusal = null;
+        var owner = Segments.Supersede(run, limits, ref tally, out var rest);
+        if (!rest.Bytes.IsEmpty && Segments.TryAdmit(rest, limits, ref tally, out refusal))
+            AddLocked(rest, taken: 0, nextWire: null);
+        owner?.Release();
+        return refusal;
+    }
 
     private void StartDrainingLocked() => (_isDraining, _lastProgressAt) = (true, timeProvider.GetTimestamp());
 
@@ -313,31 +330,4 @@ internal enum SendQueueState
 
     /// <summary>It writes nothing more.</summary>
     Ended = 2,
-}
-
-/// <summary>The limits on output that waits for one client.</summary>
-internal sealed record SendQueueLimits(int MaxBytes, int MaxMessages, SlowConsumerPolicy Policy)
-{
-    /// <summary>The capacity for messages; the rest is reserved for the close frame.</summary>
-    public int MessageCapacityBytes { get; } = MaxBytes - QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(WebSocketClosings.MaxFrameBytes));
-
-    /// <summary>
-    /// The longest run of several messages, and the most that is written at once. Its array takes at most half of the capacity: a run that is being written can't be dropped, and newer output must
-    /// fit beside it.
-    /// </summary>
-    public int MaxRunBytes { get; } = LongestRun(MaxBytes);
-
-    /// <summary>The most messages in a run.</summary>
-    public int MaxRunMessages => Math.Max(1, MaxMessages / 2);
-
-    public static SendQueueLimits From(BroadcastOptions options) => new(options.MaxQueuedBytes, options.MaxQueuedMessages, options.SlowConsumer);
-
-    // The largest array's size, a power of two, of which two fit beside the close frame.
-    private static int LongestRun(int maxBytes)
-    {
-        var longest = SegmentQueue.MaxWriteBytes;
-        while (longest > 1 && (2 * QueuedSegment.HeldBytesFor(longest)) + QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(WebSocketClosings.MaxFrameBytes)) > maxBytes)
-            longest /= 2;
-        return longest;
-    }
 }

@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.Runtime.InteropServices;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Transports;
@@ -117,7 +118,7 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
             else if (run.Messages == 0)
                 continue;
             else if (connection.Prompts is { } prompts)
-                prompts.Add(connection, run, message, composer, ref tally);
+                prompts.Add(connection, run.WithoutLatest(), message, composer, ref tally);
             else
                 composer.Add(connection, run, ref tally);
         }
@@ -164,8 +165,11 @@ internal sealed class EncodedBatch
     private SharedBuffer? _owner;
     private ReadOnlyMemory<byte> _bytes;
 
+    // Null until a batch has a latest value.
+    private List<LatestMark>? _latest;
+
     /// <summary>All messages as one run.</summary>
-    public OutputRun Whole => new(_bytes.Span, Messages, _owner);
+    public OutputRun Whole => new(_bytes.Span, Messages, _owner) { Latest = CollectionsMarshal.AsSpan(_latest) };
 
     /// <summary>How many messages clients of this format get.</summary>
     public int Messages { get; private set; }
@@ -191,6 +195,7 @@ internal sealed class EncodedBatch
         }
 
         _bytes = _owner.Memory[..end];
+        MarkLatest(batch);
     }
 
     /// <summary>Uses the batch's bytes unchanged; a queue must copy them.</summary>
@@ -199,6 +204,7 @@ internal sealed class EncodedBatch
         Begin(batch.Count);
         batch.MessageEnds.CopyTo(_ends);
         (_count, Messages, _bytes) = (batch.Count, batch.Count, batch.Payload);
+        MarkLatest(batch);
     }
 
     /// <summary>A run of messages.</summary>
@@ -210,7 +216,7 @@ internal sealed class EncodedBatch
         var messages = 0;
         for (var index = first; index < end; index++)
             messages += _ends[index] < 0 ? 0 : 1;
-        return new OutputRun(_bytes.Span[start..StartOf(end)], messages, _owner, start);
+        return new OutputRun(_bytes.Span[start..StartOf(end)], messages, _owner, start) { Latest = LatestIn(start, StartOf(end)), LatestOrigin = start };
     }
 
     /// <summary>True when all messages fit into one run; false when they need several, or there are none.</summary>
@@ -229,6 +235,30 @@ internal sealed class EncodedBatch
     {
         _owner?.Release();
         (_owner, _bytes, _count, Messages) = (null, default, 0, 0);
+        _latest?.Clear();
+    }
+
+    private void MarkLatest(MessageBatch batch)
+    {
+        foreach (var latest in batch.LatestMessages)
+        {
+            var start = StartOf(latest.Index);
+            // A client that does not get it has no older one either.
+            if (_ends[latest.Index] >= 0)
+                (_latest ??= []).Add(new LatestMark(new LatestKey(batch.Handle, latest.Key), start, StartOf(latest.Index + 1) - start));
+        }
+    }
+
+    private ReadOnlySpan<LatestMark> LatestIn(int start, int end)
+    {
+        var all = CollectionsMarshal.AsSpan(_latest);
+        var first = 0;
+        while (first < all.Length && all[first].Start < start)
+            first++;
+        var last = first;
+        while (last < all.Length && all[last].Start < end)
+            last++;
+        return all[first..last];
     }
 
     private int StartOf(int index) => index == 0 ? 0 : _ends[index - 1] & ~SkippedBit;

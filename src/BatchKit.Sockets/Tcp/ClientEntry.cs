@@ -17,7 +17,7 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
     /// <returns>Null when the client was turned away or failed.</returns>
     public async Task<ClientChannel?> EnterAsync(Socket socket, ClientPlace place, CancellationToken stopping)
     {
-        ClientSocket.Configure(socket, transport.Options.KeepAliveInterval, isTelnet: options.Protocol == ClientProtocol.Telnet);
+        ClientSocket.Configure(socket, transport.Options.KeepAliveInterval, transport.Options.SendBufferBytes, isTelnet: options.Protocol == ClientProtocol.Telnet);
         var peer = Plain((IPEndPoint)socket.RemoteEndPoint!);
         if (!place.TryTake(options.UseProxyProtocol ? null : peer.Address))
             return TurnAway(socket);
@@ -108,11 +108,14 @@ internal static class ClientSocket
 
     /// <param name="socket">A socket that was just accepted.</param>
     /// <param name="keepAliveInterval">How long a connection may be silent before the system probes the client's machine (RFC 9293, section 3.8.4); null for never.</param>
+    /// <param name="sendBufferBytes">See <see cref="BroadcastOptions.SendBufferBytes"/>.</param>
     /// <param name="isTelnet">True for a telnet client. The data mark of its Synch comes as urgent data (RFC 854), and belongs to the stream: without it the command before it would take the next byte of text.</param>
-    public static void Configure(Socket socket, TimeSpan? keepAliveInterval, bool isTelnet)
+    public static void Configure(Socket socket, TimeSpan? keepAliveInterval, int? sendBufferBytes, bool isTelnet)
     {
         // Each write is already a batch.
         socket.NoDelay = true;
+        if (sendBufferBytes is { } bytes)
+            socket.SendBufferSize = bytes;
         if (isTelnet)
             socket.SetSocketOption(SocketOptionLevel.Socket, SocketOptionName.OutOfBandInline, optionValue: true);
         if (keepAliveInterval is not { } interval)

@@ -24,6 +24,7 @@ internal struct BatchMemory
     {
         Bytes = _ownBytes = new byte[OwnBytes];
         Ends = _ownEnds = new int[OwnMessages];
+        Latest = [];
     }
 
     public byte[] Bytes { get; private set; }
@@ -31,6 +32,11 @@ internal struct BatchMemory
     public int[] Ends { get; private set; }
 
     public MessageHeader?[]? Headers { get; private set; }
+
+    /// <summary>The latest values, once the batch is sealed; behind them the array has rubbish.</summary>
+    public LatestMessage[] Latest { get; private set; }
+
+    public int LatestCount { get; private set; }
 
     /// <summary>True when the last message has an equal header. Most writers pass the same object again.</summary>
     public readonly bool EndsWith(MessageHeader header) => IsSame(Headers?[Count - 1], header);
@@ -159,15 +165,24 @@ internal struct BatchMemory
         (Bytes, UsedBytes) = (rebuilt, end);
     }
 
+    /// <summary>Remembers for the hops behind the buffer which messages are latest values.</summary>
+    public void KeepLatest(ReadOnlySpan<LatestSlot> slots)
+    {
+        Latest = ArrayPool<LatestMessage>.Shared.Rent(slots.Length);
+        foreach (var slot in slots)
+            Latest[LatestCount++] = new LatestMessage(slot.Message, slot.Key);
+    }
+
     /// <returns>True when it had outgrown its own arrays.</returns>
     public bool Return()
     {
-        var isOutgrown = Bytes != _ownBytes || Ends != _ownEnds || Headers is not null;
+        var isOutgrown = Bytes != _ownBytes || Ends != _ownEnds || Headers is not null || LatestCount > 0;
         if (isOutgrown)
         {
             ReturnBytes();
             ReturnEnds();
             ReturnHeaders();
+            ReturnLatest();
         }
 
         UsedBytes = Count = 0;
@@ -235,6 +250,14 @@ internal struct BatchMemory
             return;
         ArrayPool<int>.Shared.Return(Ends);
         Ends = _ownEnds;
+    }
+
+    private void ReturnLatest()
+    {
+        if (LatestCount == 0)
+            return;
+        ArrayPool<LatestMessage>.Shared.Return(Latest);
+        (Latest, LatestCount) = ([], 0);
     }
 
     private void ReturnHeaders()

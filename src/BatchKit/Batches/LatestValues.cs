@@ -117,6 +117,7 @@ internal sealed class LatestSlots(LatestValues owner)
         var keyBytes = _count * LatestValues.KeyBytes;
         if (_areMoved)
             memory.Rebuild(All, _moved);
+        memory.KeepLatest(All);
         owner.Forget(batch, this);
         _count = _movedBytes = _movedInUse = 0;
         _areMoved = false;

@@ -143,7 +143,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     {
         var shared = header is null ? 0 : SharedBytesOf(header);
         if (TPayload.IsLatest)
-            shared += LatestValues.KeyBytes;
+            shared += LatestValues.KeyBytes - FrameFormat.MaxLatestBytes;
         var written = _memory.Append(ref payload, header);
         if (written < 0)
             return written;
@@ -224,7 +224,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         (Cost, _sharedBytes) = (Cost - keyBytes, _sharedBytes - keyBytes);
         ReturnUnused();
         foreach (var route in Routes)
-            route.Assign(Handle, _memory.Bytes.AsMemory(0, Bytes), _memory.Ends, _memory.Headers, Count);
+            route.Take(Handle, in _memory);
         Volatile.Write(ref _isSealed, true);
     }
 

@@ -63,6 +63,14 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
         }
     }
 
+    /// <summary>Gets the messages of its sealed content.</summary>
+    public void Take(OutputHandle handle, in BatchMemory memory)
+    {
+        Assign(handle, memory.Bytes.AsMemory(0, memory.UsedBytes), memory.Ends, memory.Headers, memory.Count);
+        if (memory.LatestCount > 0)
+            AssignLatest(memory.Latest, memory.LatestCount);
+    }
+
     public void BeginRun() => RunLength = 1;
 
     public void Lead() => RunLength++;

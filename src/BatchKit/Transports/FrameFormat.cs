@@ -16,8 +16,11 @@ internal static class FrameFormat
     /// <summary>Magic, version, node, epoch, partition and count of batches.</summary>
     public const int MaxPrologueBytes = 4 + (3 * MaxVarint32Bytes) + EpochBytes;
 
-    /// <summary>Flags, number, a connection's number, count of messages, bytes of payload, count of headers.</summary>
-    public const int MaxBatchPrologueBytes = 1 + (2 * MaxVarint64Bytes) + (3 * MaxVarint32Bytes);
+    /// <summary>Flags, number, a connection's number, count of messages, bytes of payload, count of headers, count of latest values.</summary>
+    public const int MaxBatchPrologueBytes = 1 + (2 * MaxVarint64Bytes) + (4 * MaxVarint32Bytes);
+
+    /// <summary>A latest value: how many messages stand before it, and its key.</summary>
+    public const int MaxLatestBytes = MaxVarint32Bytes + sizeof(long);
 
     public const int MaxVarint32Bytes = 5;
     public const int MaxVarint64Bytes = 10;
@@ -34,7 +37,8 @@ internal static class FrameFormat
     public const byte HeadersFlag = 0x02;
     public const byte TraceFlag = 0x04;
     public const byte KnownHandleFlag = 0x08;
-    public const byte KnownBatchFlags = NamedFlag | HeadersFlag | TraceFlag | KnownHandleFlag;
+    public const byte LatestFlag = 0x10;
+    public const byte KnownBatchFlags = NamedFlag | HeadersFlag | TraceFlag | KnownHandleFlag | LatestFlag;
 
     public const byte ShortBatch = 0x80;
     public const byte ShortHeadersFlag = 0x40;

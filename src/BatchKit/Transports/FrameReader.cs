@@ -1,3 +1,4 @@
+using System.Buffers;
 using System.Diagnostics;
 
 namespace BatchKit.Transports;
@@ -9,6 +10,7 @@ public static class FrameReader
     // The objects of the frame itself take 64, once.
     private const int BatchBytes = 256;
     private const int HandleBytes = 16;
+    private const int LatestBytes = 16;
     // A short batch: its first byte, and bytes of payload.
     private const int LeastBatchBytes = 2;
 
@@ -122,7 +124,28 @@ public static class FrameReader
         var count = ReadCount(ref cursor, maxMessages, out var payloadBytes);
         var ends = ReadEnds(ref cursor, batch, count, payloadBytes);
         var headers = (flags & FrameFormat.HeadersFlag) != 0 ? ReadHeaders(ref cursor, batch, count, ref reader) : null;
+        if ((flags & FrameFormat.LatestFlag) != 0)
+            ReadLatest(ref cursor, batch, count);
         batch.Assign(handle, ReadPayload(ref cursor, frame, payloadBytes), ends, headers, count);
+    }
+
+    private static void ReadLatest(ref FrameCursor cursor, ReceivedBatch batch, int messages)
+    {
+        var count = cursor.ReadCount(leastBytesEach: 1 + sizeof(long), "latest values");
+        if (count < 1 || count > messages)
+            FrameCursor.Refuse($"A batch in the frame has {count} latest values, not from 1 to its {messages} messages.");
+        cursor.SpendRented(count, LatestBytes);
+        var latest = ArrayPool<LatestMessage>.Shared.Rent(count);
+        // Released with the batch, whatever follows.
+        batch.AssignLatest(latest, count);
+        var next = 0;
+        for (var value = 0; value < count; value++)
+        {
+            next += (int)cursor.ReadNumber(0, messages - 1 - next, "messages before a latest value");
+            latest[value] = new LatestMessage(next++, cursor.ReadInt64());
+            if (next == messages && value < count - 1)
+                FrameCursor.Refuse("A batch in the frame has a latest value behind its last message.");
+        }
     }
 
     private static void ReadShortBatch(

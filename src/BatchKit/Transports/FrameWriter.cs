@@ -64,7 +64,7 @@ public static class FrameWriter
                 if (batch.Producer != producer || batch.Number <= lastNumber || batch.Handle.IsNone)
                     throw new ArgumentException("The batches of a frame have handles, one producer, and numbers that rise from 1.", nameof(batches));
                 var known = handles.Find(batch.Handle);
-                position = known > 0 && batch.Count == 1 && batch.Number == lastNumber + 1
+                position = known > 0 && batch.Count == 1 && batch.Number == lastNumber + 1 && batch.LatestMessages.IsEmpty
                     ? WriteShortBatch(target, position, batch, known, ref headers)
                     : WriteBatch(target, position, batch, known, trace, ref headers);
                 // A frame of one batch refers to no handle.
@@ -89,6 +89,7 @@ public static class FrameWriter
         long total = FrameFormat.MaxBatchPrologueBytes + batch.Payload.Length;
         // No message is longer than the payload, so one length bounds them all without a look at each.
         total += (long)batch.Count * VarintWriter.SizeOf((uint)batch.Payload.Length);
+        total += (long)batch.LatestMessages.Length * FrameFormat.MaxLatestBytes;
         if (name is not null)
             total += VarintWriter.MaxTextBytes(name);
         MessageHeader? before = null;
@@ -117,6 +118,7 @@ public static class FrameWriter
         var name = batch.Handle.Name;
         target[position++] = (byte)((batch.HasHeaders ? FrameFormat.HeadersFlag : 0)
             | (trace == default ? 0 : FrameFormat.TraceFlag)
+            | (batch.LatestMessages.IsEmpty ? 0 : FrameFormat.LatestFlag)
             | (known > 0 ? FrameFormat.KnownHandleFlag : name is not null ? FrameFormat.NamedFlag : 0));
         if (trace != default)
             position = WriteTrace(target, position, trace);
@@ -132,8 +134,24 @@ public static class FrameWriter
         position = WriteLengths(target, position, batch.MessageEnds);
         if (batch.HasHeaders)
             position = headers.WriteAll(target, position, batch.Headers);
+        if (!batch.LatestMessages.IsEmpty)
+            position = WriteLatest(target, position, batch.LatestMessages);
         batch.Payload.Span.CopyTo(target[position..]);
         return position + batch.Payload.Length;
+    }
+
+    private static int WriteLatest(Span<byte> target, int position, ReadOnlySpan<LatestMessage> latest)
+    {
+        position = VarintWriter.Write(target, position, (uint)latest.Length);
+        var next = 0;
+        foreach (var (index, key) in latest)
+        {
+            position = VarintWriter.Write(target, position, (uint)(index - next));
+            BinaryPrimitives.WriteInt64LittleEndian(target[position..], key);
+            (position, next) = (position + sizeof(long), index + 1);
+        }
+
+        return position;
     }
 
     // What several handles write in turn is a batch for each message, so such a batch takes little more than its message would in a batch of many.

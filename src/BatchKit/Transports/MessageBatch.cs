@@ -9,6 +9,8 @@ public abstract class MessageBatch
 {
     private int[] _ends = [];
     private MessageHeader?[]? _headers;
+    private LatestMessage[] _latest = [];
+    private int _latestCount;
 
     private protected MessageBatch()
     {
@@ -37,6 +39,10 @@ public abstract class MessageBatch
 
     /// <summary>The headers, one for each message and null for a plain one; empty when <see cref="HasHeaders"/> is false.</summary>
     public ReadOnlySpan<MessageHeader?> Headers => _headers is null ? [] : _headers.AsSpan(0, Count);
+
+    /// <summary>Its latest values (<see cref="IOutputBuffer.WriteLatest(OutputHandle, long, ReadOnlySpan{byte}, MessageHeader?)"/>), in order; empty for most batches.</summary>
+    /// <remarks>A hop that holds a batch back, such as a queue of a client that does not read, may put a newer value of the same handle and key in the place of an older one. Frames carry them to other processes.</remarks>
+    public ReadOnlySpan<LatestMessage> LatestMessages => _latest.AsSpan(0, _latestCount);
 
     /// <summary>One message.</summary>
     /// <param name="index">From 0 to <see cref="Count"/> - 1.</param>
@@ -100,12 +106,22 @@ public abstract class MessageBatch
         Count = count;
     }
 
+    internal void AssignLatest(LatestMessage[] latest, int count) => (_latest, _latestCount) = (latest, count);
+
+    internal LatestMessage[] TakeLatest()
+    {
+        var latest = _latest;
+        (_latest, _latestCount) = ([], 0);
+        return latest;
+    }
+
     internal void Unassign()
     {
         Handle = default;
         Payload = default;
         _ends = [];
         _headers = null;
+        TakeLatest();
         Count = 0;
     }
 
@@ -153,6 +169,11 @@ public readonly record struct BatchMessage(ReadOnlyMemory<byte> Payload, Message
     /// <summary>What the message is for; output when it has no header.</summary>
     public MessageKind Kind => Header?.Kind ?? MessageKind.Output;
 }
+
+/// <summary>A message of which only the newest with its handle and key matters.</summary>
+/// <param name="Index">Which message of its batch it is.</param>
+/// <param name="Key">What it is a value of, among those of the batch's handle.</param>
+public readonly record struct LatestMessage(int Index, long Key);
 
 /// <summary>Who numbered a batch: a node, an epoch drawn at its start, and one of its ordered partitions.</summary>
 /// <remarks>Numbers rise within one producer. A process that starts again draws a new epoch and so is a new producer.</remarks>
@@ -203,6 +224,8 @@ internal sealed class ReceivedBatch : MessageBatch
 
     public void Release(bool keepSmall)
     {
+        if (!LatestMessages.IsEmpty)
+            ArrayPool<LatestMessage>.Shared.Return(TakeLatest());
         Unassign();
         FailedMessage = -1;
         FirstMessage = 0;

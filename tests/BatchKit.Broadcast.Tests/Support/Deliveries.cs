@@ -38,9 +38,9 @@ internal static class Deliveries
 
     private static long FoundMessages(this BroadcastStatistics counted) =>
         counted.SentMessages + counted.DroppedOldestMessages + counted.DroppedNewestMessages + counted.DroppedSlowConsumerMessages
-        + counted.DroppedClosedMessages + counted.FailedMessages + counted.PendingMessages;
+        + counted.DroppedClosedMessages + counted.SupersededMessages + counted.FailedMessages + counted.PendingMessages;
 
     private static long FoundBytes(this BroadcastStatistics counted) =>
         counted.SentBytes + counted.DroppedOldestBytes + counted.DroppedNewestBytes + counted.DroppedSlowConsumerBytes
-        + counted.DroppedClosedBytes + counted.FailedBytes + counted.PendingBytes;
+        + counted.DroppedClosedBytes + counted.SupersededBytes + counted.FailedBytes + counted.PendingBytes;
 }

@@ -14,7 +14,7 @@ public sealed class ClientSocketTests
     {
         using var socket = await AcceptAsync();
 
-        ClientSocket.Configure(socket, TimeSpan.FromMilliseconds(milliseconds), isTelnet: false);
+        ClientSocket.Configure(socket, TimeSpan.FromMilliseconds(milliseconds), sendBufferBytes: null, isTelnet: false);
 
         Assert.True(socket.NoDelay);
         Assert.NotEqual(0, socket.GetSocketOption(SocketOptionLevel.Socket, SocketOptionName.KeepAlive));
@@ -27,10 +27,21 @@ public sealed class ClientSocketTests
     {
         using var socket = await AcceptAsync();
 
-        ClientSocket.Configure(socket, keepAliveInterval: null, isTelnet: false);
+        ClientSocket.Configure(socket, keepAliveInterval: null, sendBufferBytes: null, isTelnet: false);
 
         Assert.True(socket.NoDelay);
         Assert.Equal(0, socket.GetSocketOption(SocketOptionLevel.Socket, SocketOptionName.KeepAlive));
+    }
+
+    [Fact]
+    public async Task The_systems_buffer_is_as_small_as_was_asked_for()
+    {
+        using var socket = await AcceptAsync();
+
+        ClientSocket.Configure(socket, keepAliveInterval: null, sendBufferBytes: 8192, isTelnet: false);
+
+        // Linux takes twice as much, for its own structures.
+        Assert.InRange(socket.SendBufferSize, 8192, 2 * 8192);
     }
 
     private static async Task<Socket> AcceptAsync()

@@ -48,6 +48,7 @@ public sealed class FramePropertyTests
         Assert.Equal(expected.HasHeaders, actual.HasHeaders);
         Assert.True(expected.MessageEnds.SequenceEqual(actual.MessageEnds));
         Assert.True(expected.Payload.Span.SequenceEqual(actual.Payload.Span));
+        Assert.True(expected.LatestMessages.SequenceEqual(actual.LatestMessages));
         for (var index = 0; index < expected.Headers.Length; index++)
             AssertSame(expected.Headers[index], actual.Headers[index]);
     }

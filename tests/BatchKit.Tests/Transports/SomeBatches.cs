@@ -91,6 +91,17 @@ internal static class SomeBatches
     private static MessageBatch[] Number(ProducerId producer, long[] steps, (OutputHandle Handle, BatchMessage[] Messages)[] contents)
     {
         var number = 0L;
-        return [.. contents.Select((content, index) => MessageBatch.Create(content.Handle, producer, number += steps[index], content.Messages))];
+        return [.. contents.Select((content, index) => WithLatest(MessageBatch.Create(content.Handle, producer, number += steps[index], content.Messages)))];
+    }
+
+    // Some batches have latest values, in several places.
+    private static MessageBatch WithLatest(MessageBatch batch)
+    {
+        var step = (int)(batch.Number % 5);
+        if (step == 0)
+            return batch;
+        LatestMessage[] latest = [.. Enumerable.Range(0, batch.Count).Where(index => index % step == 0).Select(index => new LatestMessage(index, batch.Number * (index - 1)))];
+        batch.AssignLatest(latest, latest.Length);
+        return batch;
     }
 }

@@ -162,8 +162,19 @@ public sealed class WireFormatTests : IDisposable
     {
         ["number"] = $"{batch.Number}",
         ["handle"] = batch.Handle.Name is { } name ? new JsonObject { ["name"] = name } : new JsonObject { ["connection"] = $"{batch.Handle.Number}" },
-        ["messages"] = new JsonArray([.. Enumerable.Range(0, batch.Count).Select(index => new JsonObject { ["header"] = Describe(batch[index].Header), ["payload"] = Convert.ToBase64String(batch[index].Payload.Span) })]),
+        ["messages"] = new JsonArray([.. Enumerable.Range(0, batch.Count).Select(index => new JsonObject { ["header"] = Describe(batch[index].Header), ["latest"] = LatestKeyOf(batch, index), ["payload"] = Convert.ToBase64String(batch[index].Payload.Span) })]),
     };
+
+    private static string? LatestKeyOf(MessageBatch batch, int index)
+    {
+        foreach (var latest in batch.LatestMessages)
+        {
+            if (latest.Index == index)
+                return $"{latest.Key}";
+        }
+
+        return null;
+    }
 
     private static JsonObject? Describe(MessageHeader? header) => header is null ? null : new JsonObject
     {

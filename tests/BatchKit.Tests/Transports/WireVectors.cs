@@ -34,6 +34,7 @@ internal static class WireVectors
         ["headers"] = Frame(Batch(Connection, 1, Message("> ", MessageHeader.Prompt), Message("plain"), Message("full", Full))),
         ["same-headers"] = Frame(Batch(Connection, 1, [.. Enumerable.Repeat(Message("x", Said), 200), Message("y"), Message("z", Said), Message("w", new MessageHeader { Type = "Said" })])),
         ["handles-in-turn"] = Frame([.. Enumerable.Range(1, 90).Select(number => Batch(number % 2 == 0 ? Room : Connection, number, Message($"{number}", number % 3 == 0 ? Said : null)))]),
+        ["latest-values"] = Frame(Latest(Batch(Room, 1, Message("a"), Message("b"), Message("c", Said), Message("d")), new(0, 0), new(2, -1), new(3, long.MinValue)), Latest(Batch(Room, 2, Message("e")), new LatestMessage(0, long.MaxValue))),
         ["trace"] = Frame(new ActivityContext(ActivityTraceId.CreateFromString("0af7651916cd43dd8448eb211c80319c"), ActivitySpanId.CreateFromString("b7ad6b7169203331"), ActivityTraceFlags.Recorded), Batch(Room, 9, Message("traced"))),
         ["version-1"] = [.. "BKF"u8, 1, 7, 1, 0, 0, 0, 0, 0, 0, 0, 3, 1, 3, 1, 4, .. "room"u8, 2, 3, 1, 2, 1, 1, 0x38, 1, (byte)'k', 1, (byte)'t', 1, 1, (byte)'n', 1, (byte)'v', .. "abc"u8],
     };
@@ -48,6 +49,12 @@ internal static class WireVectors
     }
 
     private static MessageBatch Batch(OutputHandle handle, long number, params BatchMessage[] messages) => MessageBatch.Create(handle, Producer, number, messages);
+
+    private static MessageBatch Latest(MessageBatch batch, params LatestMessage[] latest)
+    {
+        batch.AssignLatest(latest, latest.Length);
+        return batch;
+    }
 
     private static BatchMessage Message(string text, MessageHeader? header = null) => Some.Message(text, header);
 }

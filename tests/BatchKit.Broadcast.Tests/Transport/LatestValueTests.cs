@@ -1,0 +1,256 @@
+using System.Globalization;
+using BatchKit.Broadcast.Connections;
+using BatchKit.Broadcast.Fanout;
+using BatchKit.Broadcast.Telnet;
+using BatchKit.Broadcast.Tests.Connections;
+using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Broadcast.Tests.Tcp;
+using BatchKit.Testing;
+using BatchKit.Transports;
+
+namespace BatchKit.Broadcast.Tests.Transport;
+
+/// <summary>Latest values that wait for clients that do not read.</summary>
+public sealed class LatestValueTests
+{
+    public static TheoryData<string> Formats => ["raw", "WebSocket", "telnet", "raw, behind a broker"];
+
+    public static TheoryData<int> Seeds => [.. Enumerable.Range(1, 20)];
+
+    [Theory]
+    [MemberData(nameof(Formats))]
+    public async Task A_client_that_does_not_read_gets_the_newest_of_each_key_and_no_backlog(string format)
+    {
+        await using var scene = new LatestScene(FormatOf(format), isBehindBroker: format.EndsWith("broker", StringComparison.Ordinal));
+        var (slow, other) = (scene.Stuck(), scene.Client());
+        await scene.WriteAsync(slow, 0, "first");
+        var held = 0;
+
+        for (var round = 0; round < 500; round++)
+        {
+            for (var key = 0; key < 10; key++)
+                await scene.WriteAsync(slow, key, $"{key}: {(round * 7919) % 1000}");
+            held = round == 10 ? slow.Connection.Output.HeldBytes : held;
+        }
+
+        // An array of twice the size at most, when values become longer.
+        Assert.InRange(slow.Connection.Output.HeldBytes, 1, 2 * held);
+        slow.Wire.Open();
+        await Until.TrueAsync(() => slow.Connection.Output.HeldBytes == 0);
+
+        // The first one is under way.
+        await scene.WriteAsync(other, 0, "first");
+        for (var key = 0; key < 10; key++)
+            await scene.WriteAsync(other, key, $"{key}: {499 * 7919 % 1000}");
+        Assert.Equal(other.Text, slow.Text);
+        var counted = scene.Transport.GetStatistics();
+        Assert.Equal(499 * 10, counted.SupersededMessages);
+        counted.AssertAddsUp();
+    }
+
+    [Fact]
+    public async Task A_newer_value_takes_the_place_of_the_older_one_between_other_messages()
+    {
+        await using var scene = new LatestScene(WireFormat.Raw);
+        var slow = scene.Stuck();
+        await scene.WriteAsync(slow, 0, "[0]");
+
+        await scene.WriteAsync(slow, 1, "[1 old]");
+        await scene.Output.WriteAsync(slow.Handle, "plain ");
+        await using (scene.Output.BeginBufferingScope(slow.Handle))
+        {
+            scene.Output.Write(slow.Handle, "before ");
+            scene.Output.WriteLatest(slow.Handle, 1, "[1]");
+            scene.Output.Write(slow.Handle, "between ");
+            scene.Output.WriteLatest(slow.Handle, 2, "[2]");
+            scene.Output.Write(slow.Handle, "behind");
+        }
+
+        slow.Wire.Open();
+        await Until.TrueAsync(() => slow.Connection.Output.HeldBytes == 0);
+        Assert.Equal("[0][1]plain before between [2]behind", slow.Text);
+        scene.Transport.GetStatistics().AssertAddsUp();
+    }
+
+    [Fact]
+    public async Task Members_of_a_group_that_read_get_each_value_and_those_that_do_not_only_the_newest()
+    {
+        await using var scene = new LatestScene(WireFormat.Raw);
+        var (reading, stuck, late) = (scene.Client().Join("hall"), scene.Stuck().Join("hall"), scene.Stuck().Join("hall"));
+        var hall = OutputHandle.Named("hall");
+        await scene.Output.WriteAsync(hall, "begin ");
+
+        for (var number = 0; number < 100; number++)
+        {
+            await scene.WriteAsync(hall, 1, $"<{number}>");
+            // The same key of another handle is another value.
+            await scene.WriteAsync(late, 1, $"({number})");
+        }
+
+        stuck.Wire.Open();
+        late.Wire.Open();
+        await Until.TrueAsync(() => stuck.Connection.Output.HeldBytes + late.Connection.Output.HeldBytes == 0);
+        Assert.Equal("begin " + string.Concat(Enumerable.Range(0, 100).Select(static number => $"<{number}>")), reading.Text);
+        Assert.Equal("begin <99>", stuck.Text);
+        Assert.Equal("begin <99>(99)", late.Text);
+    }
+
+    [Fact]
+    public async Task A_value_that_is_under_way_is_not_replaced()
+    {
+        await using var scene = new LatestScene(WireFormat.Raw);
+        var client = scene.Client();
+        client.Wire.Limit(3);
+
+        await scene.WriteAsync(client, 1, "<first>");
+        await scene.WriteAsync(client, 1, "<second>");
+        await scene.WriteAsync(client, 1, "<third>");
+
+        client.Wire.Open();
+        await Until.TrueAsync(() => client.Connection.Output.HeldBytes == 0);
+        Assert.Equal("<first><third>", client.Text);
+    }
+
+    [Fact]
+    public async Task Values_without_room_follow_the_clients_policy()
+    {
+        await using var scene = new LatestScene(WireFormat.Raw, new BroadcastOptions { MaxQueuedBytes = 4096, SlowConsumer = SlowConsumerPolicy.DropNewest });
+        var slow = scene.Stuck();
+
+        for (var key = 0; key < 1000; key++)
+            await scene.WriteAsync(slow, key, "value");
+
+        Assert.InRange(slow.Connection.Output.HeldBytes, 2048, 4096);
+        var counted = scene.Transport.GetStatistics();
+        Assert.InRange(counted.DroppedNewestMessages, 900, 1000);
+        counted.AssertAddsUp();
+    }
+
+    [Theory]
+    [MemberData(nameof(Seeds))]
+    public async Task Whatever_is_replaced_plain_messages_stay_in_order_and_the_last_of_each_key_is_its_newest(int seed)
+    {
+        var random = new Random(seed);
+        await using var scene = new LatestScene(WireFormat.Raw);
+        var clients = new[] { scene.Client().Join("hall"), scene.Client().Join("hall") };
+        var hall = OutputHandle.Named("hall");
+        var (plain, newest) = (new List<string>(), new Dictionary<long, string>());
+        for (var step = 0; step < 300; step++)
+        {
+            foreach (var client in clients.Where(_ => random.Next(4) == 0))
+                client.Wire.Allow(random.Next(3) * random.Next(200));
+            await using var scope = scene.Output.BeginBufferingScope(hall);
+            for (var message = random.Next(5); message >= 0; message--)
+            {
+                var text = $"{step}.{message}{new string('.', random.Next(30))}";
+                if (random.Next(2) == 0)
+                {
+                    plain.Add(text);
+                    scene.Output.Write(hall, $"<{text}>");
+                    continue;
+                }
+
+                var key = random.Next(6);
+                newest[key] = text;
+                scene.Output.WriteLatest(hall, key, $"<{key}={text}>");
+            }
+        }
+
+        foreach (var client in clients)
+        {
+            client.Wire.Open();
+            await Until.TrueAsync(() => client.Connection.Output.HeldBytes == 0);
+            var texts = client.Text.Split('>', StringSplitOptions.RemoveEmptyEntries);
+            Assert.All(texts, static text => Assert.Equal('<', text[0]));
+            Assert.Equal(plain, texts.Where(static text => !text.Contains('=')).Select(static text => text[1..]));
+            Assert.Equal(newest.OrderBy(static pair => pair.Key).Select(static pair => $"<{pair.Key}={pair.Value}"), texts.Where(static text => text.Contains('=')).GroupBy(static text => text[1]).OrderBy(static group => group.Key).Select(static group => group.Last()));
+        }
+
+        var counted = scene.Transport.GetStatistics();
+        Assert.Equal(0, counted.DroppedSlowConsumerMessages);
+        counted.AssertAddsUp();
+    }
+
+    [Fact]
+    public async Task A_client_that_reads_slowly_over_a_real_socket_gets_values_of_one_round_of_the_keys_and_little_more()
+    {
+        const int keys = 100;
+        const int updates = 10_000;
+        await using var server = await TcpServer.StartAsync(new BroadcastOptions { SendBufferBytes = 4096 });
+        using var client = await LineClient.ConnectAsync(server.EndPoint, isSmall: true);
+        var handle = (await server.NextHandlerAsync()).Connection.Handle;
+        var padding = new string('.', 900);
+        var most = 0;
+
+        for (var update = 0; update < updates; update++)
+        {
+            server.Output.WriteLatest(handle, update % keys, $"{update % keys} {update} {padding}\n");
+            await server.Output.FlushAsync(handle).WithinDeadline();
+            most = Math.Max(most, server.Transport.GetStatistics().PendingBytes is var bytes ? (int)bytes : 0);
+        }
+
+        var newest = new Dictionary<string, int>(StringComparer.Ordinal);
+        var lines = 0;
+        for (; newest.Count < keys || newest.Values.Min() < updates - keys; lines++)
+        {
+            var parts = (await client.ReadLineAsync())!.Split(' ');
+            var number = int.Parse(parts[1], CultureInfo.InvariantCulture);
+            Assert.True(number >= newest.GetValueOrDefault(parts[0]), $"{parts[0]}: {number} behind {newest.GetValueOrDefault(parts[0])}");
+            newest[parts[0]] = number;
+        }
+
+        // What waits is one value of each key, and perhaps a write under way.
+        Assert.InRange(most, 0, 2 * keys * 1024);
+        Assert.InRange(lines, keys, 3 * keys);
+    }
+
+    private static WireFormat FormatOf(string name) => name switch
+    {
+        "WebSocket" => WireFormat.WebSocketText,
+        "telnet" => WireFormat.Telnet(TelnetCharset.Utf8, PromptEnding.GoAhead, takesGmcp: false),
+        _ => WireFormat.Raw,
+    };
+
+    /// <summary>A buffer whose output goes to clients that a test holds up.</summary>
+    private sealed class LatestScene : IAsyncDisposable
+    {
+        private readonly WireFormat _format;
+
+        public LatestScene(WireFormat format, BroadcastOptions? options = null, bool isBehindBroker = false)
+        {
+            _format = format;
+            Transport = new BroadcastTransport(options ?? new BroadcastOptions());
+            var receiver = new BatchReceiver(Transport);
+            Output = new OutputBuffer(isBehindBroker ? new FrameTransport((frame, cancellationToken) => receiver.ReceiveAsync(frame.Bytes.ToArray(), cancellationToken)) : Transport);
+        }
+
+        public BroadcastTransport Transport { get; }
+
+        public OutputBuffer Output { get; }
+
+        public FakeClient Client() => new(Transport, format: _format);
+
+        /// <summary>A client that takes nothing until its wire is opened.</summary>
+        public FakeClient Stuck()
+        {
+            var client = Client();
+            client.Wire.Limit(0);
+            return client;
+        }
+
+        public Task WriteAsync(FakeClient client, long key, string text) => WriteAsync(client.Handle, key, text);
+
+        /// <summary>Writes it, and waits until it has left the buffer.</summary>
+        public async Task WriteAsync(OutputHandle handle, long key, string text)
+        {
+            Output.WriteLatest(handle, key, text);
+            await Output.FlushAsync(handle).WithinDeadline();
+        }
+
+        public async ValueTask DisposeAsync()
+        {
+            await Output.DisposeAsync();
+            await Transport.DisposeAsync();
+        }
+    }
+}

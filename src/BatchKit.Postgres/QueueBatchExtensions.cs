@@ -8,7 +8,7 @@ public static class QueueBatchExtensions
 {
     /// <summary>Settles the batch in a transaction of yours: what the handler writes to the database and the end of its messages are committed together, or neither.</summary>
     /// <remarks>
-    /// <para>Messages that are marked with <see cref="QueueMessage.Retry"/> or <see cref="QueueMessage.Refuse"/> are settled as that; all others are completed. Marks that are made later have no effect when the transaction is committed.
+    /// <para>Messages that are marked with <see cref="QueueMessage.Retry"/> or <see cref="QueueMessage.Refuse"/> are settled as that; all others are completed. Marks that are made later, and a second call in the same transaction, have no effect.
     /// When it is rolled back, you may settle the batch in another one; otherwise its completed messages are retried.</para>
     /// <para>The transaction has to be one of the database with the queue's tables, and has to end before the handler does: messages whose transaction is open then are left to their claim's end. While it is open, the claim does not
     /// end. With Entity Framework, pass <c>(NpgsqlTransaction)context.Database.CurrentTransaction!.GetDbTransaction()</c>.</para>
@@ -29,9 +29,11 @@ public static class QueueBatchExtensions
         if (transaction.Connection is null)
             throw new InvalidOperationException("The transaction has ended.");
         MessageOutcome?[] outcomes = [.. claim.Batch.Select(static message => message.Outcome)];
-        var id = await claim.Store.SettleAsync(transaction, claim, cancellationToken).ConfigureAwait(false)
-            ?? throw new InvalidOperationException(
+        var (id, isSettled) = await claim.Store.SettleAsync(transaction, claim, cancellationToken).ConfigureAwait(false);
+        if (isSettled)
+            claim.Transaction = new HandlerTransaction(id, outcomes);
+        else if (claim.Transaction?.Id != id)
+            throw new InvalidOperationException(
                 $"The claim of these messages has ended, and another worker may handle them: roll the transaction back. {nameof(PostgresQueueReceiverOptions.ClaimTimeLimit)} is how long a claim lasts that is not renewed.");
-        claim.Transaction = new HandlerTransaction(id, outcomes);
     }
 }

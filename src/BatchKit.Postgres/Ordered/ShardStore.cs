@@ -34,7 +34,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
     }
 
     // Until the transaction ended, nobody could renew the lease of the shard.
-    public Task<ulong?> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken) =>
+    public Task<(ulong Transaction, bool IsSettled)> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken) =>
         throw new NotSupportedException($"Queue {queue.Name} is ordered ({nameof(options.Shards)} is {queue.Shards}). Only a queue without order is settled in a transaction of its handler.");
 
     public async Task<IReadOnlyList<Claim>> RenewAsync(NpgsqlConnection connection, IReadOnlyList<Claim> held, CancellationToken cancellationToken)

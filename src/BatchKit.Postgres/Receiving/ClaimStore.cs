@@ -95,7 +95,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
         }
     }
 
-    public async Task<ulong?> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken)
+    public async Task<(ulong Transaction, bool IsSettled)> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken)
     {
         // The planner's settings would hold for the rest of the transaction.
         var batch = new NpgsqlBatch(transaction.Connection, transaction) { Timeout = _timeoutSeconds };
@@ -110,7 +110,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
             {
                 await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
                 var id = reader.GetFieldValue<ulong>(0);
-                return await settlement.ReadRefusedAsync(reader, cancellationToken).ConfigureAwait(false) is { Count: 0 } ? id : null;
+                return (id, await settlement.ReadRefusedAsync(reader, cancellationToken).ConfigureAwait(false) is { Count: 0 });
             }
         }
     }

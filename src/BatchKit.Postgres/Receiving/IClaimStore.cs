@@ -17,9 +17,9 @@ internal interface IClaimStore
     int MostClaims { get; }
 
     /// <summary>Settles a claim by the outcomes of its messages, as a part of a transaction of its handler.</summary>
-    /// <returns>The number of the transaction; null when the claim had ended.</returns>
+    /// <returns>The number of the transaction; and false when the claim had ended, or the transaction has settled it before.</returns>
     /// <exception cref="NotSupportedException">The queue is ordered.</exception>
-    Task<ulong?> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken);
+    Task<(ulong Transaction, bool IsSettled)> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken);
 
     /// <summary>Renews claims for another time limit.</summary>
     /// <returns>The claims that had ended.</returns>

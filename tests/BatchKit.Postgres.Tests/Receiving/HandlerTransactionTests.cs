@@ -7,14 +7,20 @@ namespace BatchKit.Postgres.Tests.Receiving;
 /// <summary>Batches that their handlers settle in transactions of their own.</summary>
 public sealed class HandlerTransactionTests(PostgresFixture fixture)
 {
-    [Fact]
-    public async Task What_the_handler_writes_and_the_end_of_its_messages_are_committed_together()
+    [Theory]
+    [InlineData(0)]
+    [InlineData(100)]
+    public async Task What_the_handler_writes_and_the_end_of_its_messages_are_committed_together(int prefetch)
     {
-        await using var scene = await OpenAsync(static async (transaction, batch) =>
-        {
-            await batch.SettleAsync(transaction);
-            await transaction.CommitAsync();
-        });
+        await using var scene = await OpenAsync(
+            static async (transaction, batch) =>
+            {
+                await batch.SettleAsync(transaction);
+                // Twice is once.
+                await batch.SettleAsync(transaction);
+                await transaction.CommitAsync();
+            },
+            options => options.Prefetch = prefetch);
         await scene.Claims.InsertAsync("a", "b");
 
         await scene.StartAsync();

@@ -149,7 +149,7 @@ public sealed class SharedExchangesTests(PostgresFixture fixture)
             return await inner.ExchangeAsync(connection, settled, request, cancellationToken);
         }
 
-        public Task<ulong?> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken) => inner.SettleAsync(transaction, claim, cancellationToken);
+        public Task<(ulong Transaction, bool IsSettled)> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken) => inner.SettleAsync(transaction, claim, cancellationToken);
 
         public Task<IReadOnlyList<Claim>> RenewAsync(NpgsqlConnection connection, IReadOnlyList<Claim> held, CancellationToken cancellationToken) => inner.RenewAsync(connection, held, cancellationToken);
 

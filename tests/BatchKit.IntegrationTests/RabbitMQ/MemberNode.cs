@@ -112,6 +112,23 @@ internal sealed class MemberScene(RabbitMqTransport transport, OutputBuffer outp
         return node.Frames == frames + 1;
     });
 
+    /// <summary>Writes once, and tells whether a client has got something; false when no queue is bound.</summary>
+    public async Task<bool> TryReachAsync(OutputHandle handle, Member client)
+    {
+        var before = client.Lines.Count;
+        Write(handle, "until it is bound");
+        try
+        {
+            await output.FlushAsync().WithinDeadline();
+        }
+        catch (OutputDeliveryException)
+        {
+            return false;
+        }
+
+        return client.Lines.Count > before;
+    }
+
     /// <summary>Waits until a client has all that was written before.</summary>
     public async Task CatchUpAsync(Member client)
     {

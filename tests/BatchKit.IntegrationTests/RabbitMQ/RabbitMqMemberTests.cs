@@ -206,16 +206,12 @@ public sealed class RabbitMqMemberTests(RabbitMqFixture fixture)
         var (group, member, end) = (Some.Group(), scene.Nodes[0].Connect(), scene.Nodes[1].Connect());
         scene.Output.Write(member.Handle, ControlMessage.JoinGroup(group.Name!));
         await scene.WaitForSilenceAsync(scene.Nodes[1], group, end);
-        var before = member.Lines.Count;
 
         await probe.DeleteExchangeAsync(options);
 
-        await Until.TrueAsync(async () =>
-        {
-            scene.Write(group, "until it is bound");
-            await scene.Output.FlushAsync().WithinDeadline();
-            return member.Lines.Count > before;
-        });
+        // Each node binds at its own next check.
+        await Until.TrueAsync(() => scene.TryReachAsync(group, member));
+        await Until.TrueAsync(() => scene.TryReachAsync(end.Handle, end));
         await scene.WaitForSilenceAsync(scene.Nodes[1], group, end);
         scene.Write(group, "bound again");
         await scene.Output.FlushAsync().WithinDeadline();

@@ -36,7 +36,8 @@ public sealed class ReceiverStopTests(PostgresFixture fixture)
             began.TrySetResult();
             await Task.Delay(Timeout.InfiniteTimeSpan, cancellationToken);
         });
-        await using var scene = await ReceiverScene.OpenAsync(fixture, handler, static options => options.StopTimeout = TimeSpan.FromMilliseconds(50));
+        // A second worker could claim what was given back, and give it back too.
+        await using var scene = await ReceiverScene.OpenAsync(fixture, handler, static options => (options.StopTimeout, options.Concurrency) = (TimeSpan.FromMilliseconds(50), 1));
         await scene.Claims.InsertAsync("a", "b", "c");
         await scene.StartAsync();
         await began.Task.WithinDeadline();

@@ -41,6 +41,9 @@ internal sealed class RabbitMqFolder
 
     public int Port { get; }
 
+    /// <summary>The ports for MQTT over TCP and over WebSockets; empty without MQTT.</summary>
+    public int[] MqttPorts { get; private set; } = [];
+
     public string NodeName => _names.Own;
 
     private string PidFile => Path.Combine(_path, "pid");
@@ -54,7 +57,8 @@ internal sealed class RabbitMqFolder
 
     /// <summary>Creates the folder of a broker.</summary>
     /// <param name="names">Its name and those of its cluster; null for a broker that stands alone.</param>
-    public static RabbitMqFolder Create(RabbitMqNodeNames? names = null)
+    /// <param name="hasMqtt">Whether it takes MQTT clients too, and over WebSockets.</param>
+    public static RabbitMqFolder Create(RabbitMqNodeNames? names = null, bool hasMqtt = false)
     {
         var scripts = FindScripts() ?? throw new ServerStartException("RabbitMQ is not installed.");
         var ports = FreePort.Take(3);
@@ -64,8 +68,10 @@ internal sealed class RabbitMqFolder
         var lines = new List<string> { $"listeners.tcp.local = 127.0.0.1:{Text(folder.Port)}" };
         if (names.Cookie is { } cookie)
             folder.JoinCluster(cookie, lines);
+        if (hasMqtt)
+            lines.AddRange(folder.ListenForMqtt());
         File.WriteAllLines(folder.ConfigurationFile, lines);
-        File.WriteAllText(Path.Combine(folder._path, "plugins"), "[].");
+        File.WriteAllText(Path.Combine(folder._path, "plugins"), hasMqtt ? "[rabbitmq_mqtt,rabbitmq_web_mqtt]." : "[].");
         return folder;
     }
 
@@ -107,6 +113,12 @@ internal sealed class RabbitMqFolder
     {
         if (Directory.Exists(_path))
             Directory.Delete(_path, recursive: true);
+    }
+
+    private string[] ListenForMqtt()
+    {
+        MqttPorts = FreePort.Take(2);
+        return [$"mqtt.listeners.tcp.1 = 127.0.0.1:{Text(MqttPorts[0])}", "web_mqtt.tcp.ip = 127.0.0.1", $"web_mqtt.tcp.port = {Text(MqttPorts[1])}"];
     }
 
     // The first node founds the cluster, the others find it by its name. Erlang declares a node dead after a quarter more than the tick time; a minute is its default.

@@ -42,6 +42,12 @@ public sealed class RabbitMqServer : IAsyncDisposable
     /// <summary>The AMQP port.</summary>
     public int Port => Address.Port;
 
+    /// <summary>The port for MQTT over TCP, after <see cref="StartWithMqttAsync"/>.</summary>
+    public int MqttPort => Owned().MqttPorts[0];
+
+    /// <summary>The port for MQTT over WebSockets, after <see cref="StartWithMqttAsync"/>.</summary>
+    public int WebMqttPort => Owned().MqttPorts[1];
+
     /// <summary>True when it is a child process, which may be killed and frozen; false for one from the environment.</summary>
     public bool IsOwned => _folder is not null;
 
@@ -67,6 +73,11 @@ public sealed class RabbitMqServer : IAsyncDisposable
     public static async Task<RabbitMqServer> StartOwnAsync() =>
         await ServerStart.OrDisposeAsync(Create(RabbitMqFolder.Create()), static server => server.StartAsync());
 
+    /// <summary>The same, with its plugins for MQTT 3.1.1; they know the user guest with the password guest.</summary>
+    /// <exception cref="ServerStartException">It is not installed, or did not start.</exception>
+    public static async Task<RabbitMqServer> StartWithMqttAsync() =>
+        await ServerStart.OrDisposeAsync(Create(RabbitMqFolder.Create(hasMqtt: true)), static server => server.StartAsync());
+
     /// <summary>A node of a cluster, which is not started yet. Its port mapper is the cluster's.</summary>
     internal static RabbitMqServer CreateNode(RabbitMqNodeNames names) => Create(RabbitMqFolder.Create(names), startsPortMapper: false);
 
@@ -80,7 +91,7 @@ public sealed class RabbitMqServer : IAsyncDisposable
         if (_startsPortMapper)
             _portMapper ??= folder.StartPortMapper();
         _process = folder.StartBroker();
-        await _process.WaitUntilAsync(() => ListeningPorts.AllOpenAsync(Host, Port), "RabbitMQ");
+        await _process.WaitUntilAsync(() => ListeningPorts.AllOpenAsync(Host, [Port, .. folder.MqttPorts]), "RabbitMQ");
     }
 
     /// <summary>Stops it in good order (SIGTERM), so that it saves what is durable.</summary>

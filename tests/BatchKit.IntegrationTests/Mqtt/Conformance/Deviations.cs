@@ -1,0 +1,20 @@
+namespace BatchKit.IntegrationTests.Mqtt.Conformance;
+
+/// <summary>What brokers do otherwise than MQTT says. A scenario that is listed has to fail, so that the list stays true.</summary>
+internal static class Deviations
+{
+    private const string Shared = nameof(SessionConformanceTests.A_shared_subscription_gives_each_message_to_one_of_its_clients);
+
+    // A scheme where it is only one of the ways to connect that deviates.
+    private static readonly (string Broker, string? Scheme, string Scenario, string Instead)[] All =
+    [
+        (ConformanceBrokers.MqttNet, null, Shared, "It has no shared subscriptions."),
+        (ConformanceBrokers.RabbitMq, null, Shared, "It refuses the filter, or ends the connection."),
+        (ConformanceBrokers.Aedes, null, Shared, "It has no shared subscriptions."),
+        (ConformanceBrokers.RabbitMq, null, nameof(DeliveryConformanceTests.A_topic_may_have_any_character_and_empty_levels), "Topics become routing keys, in which a full stop is what a slash is here."),
+        (ConformanceBrokers.RabbitMq, "ws", nameof(SessionConformanceTests.A_will_is_not_published_after_an_orderly_end), "The end of a WebSocket publishes the will, also behind a DISCONNECT."),
+    ];
+
+    public static string? Find(string broker, string scheme, string scenario) =>
+        Array.Find(All, one => one.Broker == broker && one.Scenario == scenario && (one.Scheme ?? scheme) == scheme) is { Instead: { } instead } ? instead : null;
+}

@@ -1,0 +1,130 @@
+using BatchKit.Mqtt;
+using BatchKit.Testing;
+
+namespace BatchKit.IntegrationTests.Mqtt.Conformance;
+
+/// <summary>What only MQTT 5 has.</summary>
+public sealed class Version5ConformanceTests(ConformanceBrokers brokers) : ConformanceLane(brokers)
+{
+    public static TheoryData<string, string> NewCases
+    {
+        get
+        {
+            var cases = new TheoryData<string, string>();
+            foreach (var (broker, scheme, version) in Cases.Select(static row => row.Data))
+            {
+                if (version == MqttVersion.V5)
+                    cases.Add(broker, scheme);
+            }
+
+            return cases;
+        }
+    }
+
+    [Theory]
+    [MemberData(nameof(NewCases))]
+    public Task All_properties_of_a_message_arrive(string broker, string scheme) => RunAsync(broker, scheme, MqttVersion.V5, static async scene =>
+    {
+        var arrived = await scene.ReceiveAsync();
+
+        await scene.PublishAsync(scene.Message("text") with
+        {
+            ContentType = "text/plain",
+            ResponseTopic = "answers/7",
+            CorrelationData = new byte[] { 0, 255 },
+            UserProperties = new KeyValuePair<string, string>[] { new("name", "ä"), new("name", "b"), new("empty", "") },
+        });
+
+        await arrived.WaitForMessagesAsync(1).WithinDeadline();
+        var header = arrived.Messages[0].Header!;
+        Assert.Equal(("text/plain", "answers/7"), (header.ContentType, header.ReplyTo));
+        Assert.Equal(new byte[] { 0, 255 }, header.CorrelationData);
+        Assert.Equal([new("name", "ä"), new("name", "b"), new("empty", "")], header.Properties);
+    });
+
+    [Theory]
+    [MemberData(nameof(NewCases))]
+    public Task A_message_above_the_clients_largest_packet_is_left_out(string broker, string scheme) => RunAsync(broker, scheme, MqttVersion.V5, static async scene =>
+    {
+        var arrived = await scene.ReceiveAsync(configure: static options => options.MaxPacketBytes = 4096);
+
+        await scene.PublishAsync(scene.Message("before"), new MqttMessage($"{scene.Topic}/large", new byte[8192]), scene.Message("behind"));
+
+        await arrived.WaitForMessagesAsync(2).WithinDeadline();
+        Assert.Equal(["before", "behind"], arrived.Texts);
+    });
+
+    [Theory]
+    [MemberData(nameof(NewCases))]
+    public Task No_local_leaves_out_what_the_connection_has_published_itself(string broker, string scheme) => RunAsync(broker, scheme, MqttVersion.V5, static async scene =>
+    {
+        var arrived = new CollectingTransport();
+        var transport = scene.Sender(options =>
+        {
+            options.SharesConnection = true;
+            options.Subscriptions.Add(new MqttSubscription { Filter = $"{scene.Topic}/#", NoLocal = true });
+        });
+        await using var receiver = await scene.ReceiveSharedAsync(transport, arrived);
+
+        await ConformanceScene.PublishAsync(transport, scene.Message("own"));
+        await scene.PublishAsync(scene.Message("other's"));
+
+        await arrived.WaitForMessagesAsync(1).WithinDeadline();
+        Assert.Equal(["other's"], arrived.Texts);
+    });
+
+    [Theory]
+    [MemberData(nameof(NewCases))]
+    public Task Retain_as_published_keeps_the_flag_for_who_was_there_before(string broker, string scheme) => RunAsync(broker, scheme, MqttVersion.V5, static async scene =>
+    {
+        var arrived = await scene.ReceiveAsync(subscribe: static subscription => subscription.RetainAsPublished = true);
+        var plain = await scene.ReceiveAsync();
+
+        await scene.PublishAsync(scene.Message("retained") with { Retain = true });
+
+        await arrived.WaitForMessagesAsync(1).WithinDeadline();
+        await plain.WaitForMessagesAsync(1).WithinDeadline();
+        Assert.Equal((true, false), (arrived.Messages[0].Header?.IsRetained ?? false, plain.Messages[0].Header?.IsRetained ?? false));
+    });
+
+    [Theory]
+    [MemberData(nameof(NewCases))]
+    public Task A_subscription_may_ask_for_no_retained_messages(string broker, string scheme) => RunAsync(broker, scheme, MqttVersion.V5, static async scene =>
+    {
+        await scene.PublishAsync(scene.Message("retained") with { Retain = true });
+
+        var arrived = await scene.ReceiveAsync(subscribe: static subscription => subscription.RetainHandling = MqttRetainHandling.DoNotSend);
+        await scene.PublishAsync(scene.Message("end"));
+
+        await arrived.WaitForMessagesAsync(1).WithinDeadline();
+        Assert.Equal(["end"], arrived.Texts);
+    });
+
+    [Theory]
+    [MemberData(nameof(NewCases))]
+    public Task A_session_that_is_resumed_gets_retained_messages_once(string broker, string scheme) => RunAsync(broker, scheme, MqttVersion.V5, static async scene =>
+    {
+        await scene.PublishAsync(scene.Message("retained") with { Retain = true });
+        var arrived = new CollectingTransport();
+        var clientId = Some.Name("session");
+        void Configure(MqttOptions options) => options.ClientId = clientId;
+        var first = await scene.ReceiveAsync(arrived, configure: Configure, subscribe: static subscription => subscription.RetainHandling = MqttRetainHandling.SendIfNew);
+        await arrived.WaitForMessagesAsync(1).WithinDeadline();
+        await first.DisposeAsync();
+
+        await scene.ReceiveAsync(arrived, configure: Configure, subscribe: static subscription => subscription.RetainHandling = MqttRetainHandling.SendIfNew);
+        await scene.PublishAsync(scene.Message("end"));
+
+        await arrived.WaitForMessagesAsync(2).WithinDeadline();
+        Assert.Equal(["retained", "end"], arrived.Texts);
+    });
+
+    [Theory]
+    [MemberData(nameof(NewCases))]
+    public Task A_publish_that_no_one_gets_says_so_or_nothing(string broker, string scheme) => RunAsync(broker, scheme, MqttVersion.V5, static async scene =>
+    {
+        var report = await scene.Sender().PublishManyAsync(new[] { scene.Message("no one") }).WithinDeadline();
+
+        Assert.Contains(report[0].ReasonCode, new[] { MqttReasonCode.Success, MqttReasonCode.NoMatchingSubscribers });
+    });
+}

@@ -53,7 +53,6 @@ internal sealed class DeafClient : IDisposable
             await SendAsync(some, CancellationToken.None).WithinDeadline();
     }
 
-    /// <summary>Sends bytes as they are.</summary>
     public async Task SendAsync(ReadOnlyMemory<byte> bytes, CancellationToken cancellationToken)
     {
         while (!bytes.IsEmpty)

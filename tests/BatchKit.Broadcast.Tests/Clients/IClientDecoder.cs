@@ -12,6 +12,5 @@ internal interface IClientDecoder
     /// <param name="answer">Gets what is to be sent back.</param>
     void Decode(ReadOnlySpan<byte> bytes, List<byte> text, List<byte> answer);
 
-    /// <summary>A line as this client sends it.</summary>
     byte[] Encode(string line);
 }

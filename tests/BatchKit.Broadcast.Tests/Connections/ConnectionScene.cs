@@ -40,7 +40,6 @@ internal sealed class ConnectionScene : IConnectionHandler, IInbound, IAsyncDisp
 
     public bool JoinsGroup { get; init; } = true;
 
-    /// <summary>Whether the handler asks for authentication.</summary>
     public bool RequiresAuthentication { get; init; }
 
     /// <summary>What the handler does with its start; nothing by default.</summary>

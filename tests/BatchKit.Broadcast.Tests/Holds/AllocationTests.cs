@@ -2,6 +2,7 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Broadcast.Tests.Telnet;
 using BatchKit.Testing;
 using BatchKit.Transports;
 

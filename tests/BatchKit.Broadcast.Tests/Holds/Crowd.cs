@@ -22,7 +22,6 @@ internal sealed class Crowd(HoldServer server)
         return crowd;
     }
 
-    /// <summary>Lets clients join the hall.</summary>
     public async Task JoinAsync(IEnumerable<CrowdClient> clients)
     {
         foreach (var client in clients)

@@ -5,6 +5,7 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Clients;
 using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Broadcast.Tests.Telnet;
 using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Holds;

@@ -10,7 +10,6 @@ internal sealed class FragmentSource : IByteSource
     private int _given;
     private int _fragment;
 
-    /// <summary>Called when the reader waits.</summary>
     public Action? OnWait { get; set; }
 
     /// <summary>The most bytes that a read was asked for.</summary>

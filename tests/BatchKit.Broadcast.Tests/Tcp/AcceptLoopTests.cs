@@ -9,7 +9,7 @@ namespace BatchKit.Broadcast.Tests.Tcp;
 public sealed class AcceptLoopTests
 {
     private readonly ManualTimeProvider _clock = new();
-    private readonly CollectingLogger _logger = new();
+    private readonly LogCollector _logger = new();
     private readonly Channel<SocketError> _outcomes = Channel.CreateUnbounded<SocketError>();
     private readonly Channel<Socket> _taken = Channel.CreateUnbounded<Socket>();
 

@@ -22,7 +22,7 @@ public sealed class BoundedLogTests
         }
 
         await server.WhenEmptyAsync();
-        Assert.Single(server.Logger.Entries, entry => entry.Id == handlerFailed);
+        Assert.Single(server.Log.Entries, entry => entry.Id == handlerFailed);
     }
 
     [Fact]
@@ -40,7 +40,7 @@ public sealed class BoundedLogTests
             Assert.Equal("Full.", await stranger.ReadLineAsync());
         }
 
-        var (_, line) = Assert.Single(server.Logger.Entries, entry => entry.Id == turnedAway);
+        var (_, _, line) = Assert.Single(server.Log.Entries, entry => entry.Id == turnedAway);
         Assert.Contains("MaxConnections (2)", line, StringComparison.Ordinal);
     }
 

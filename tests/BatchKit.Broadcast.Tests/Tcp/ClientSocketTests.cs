@@ -1,6 +1,7 @@
 using System.Net;
 using System.Net.Sockets;
 using BatchKit.Broadcast.Tcp;
+using BatchKit.Broadcast.Tests.Support;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
 
@@ -46,10 +47,8 @@ public sealed class ClientSocketTests
 
     private static async Task<Socket> AcceptAsync()
     {
-        using var listener = new TcpListener(IPAddress.Loopback, 0);
-        listener.Start();
-        using var client = new TcpClient();
-        await client.ConnectAsync((IPEndPoint)listener.LocalEndpoint).WithinDeadline();
-        return await listener.AcceptSocketAsync().WithinDeadline();
+        var (client, server) = await SocketPair.ConnectAsync();
+        client.Dispose();
+        return server;
     }
 }

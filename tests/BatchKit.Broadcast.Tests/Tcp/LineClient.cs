@@ -50,7 +50,6 @@ internal sealed class LineClient : IDisposable
         return lines;
     }
 
-    /// <summary>Reads everything until the server ends.</summary>
     public Task<string> ReadToEndAsync() => _reader.ReadToEndAsync().WithinDeadline();
 
     /// <summary>Ends the sending side.</summary>

@@ -8,30 +8,18 @@ public sealed class ProxiedClientTests
     private static readonly IPEndPoint Client = new(IPAddress.Parse("192.0.2.7"), 5000);
 
     [Theory]
-    [InlineData(1)]
-    [InlineData(2)]
-    public async Task The_clients_own_address_is_known_and_what_follows_is_its_own(int version)
+    [InlineData(1, false)]
+    [InlineData(2, false)]
+    [InlineData(1, true)]
+    [InlineData(2, true)]
+    public async Task The_clients_own_address_is_known_and_what_follows_is_its_own(int version, bool isByteByByte)
     {
         await using var server = await StartAsync();
         using var proxy = await LineClient.ConnectAsync(server.EndPoint);
+        byte[] bytes = [.. ProxyHeaders.Make(version, Client), .. "look\n"u8];
 
-        await proxy.SendAsync((byte[])[.. ProxyHeaders.Make(version, Client), .. "look\n"u8]);
-
-        Assert.Equal("look", await proxy.ReadLineAsync());
-        Assert.Equal(Client, (await server.NextHandlerAsync()).Connection.RemoteEndPoint);
-    }
-
-    [Theory]
-    [InlineData(1)]
-    [InlineData(2)]
-    public async Task A_header_may_come_byte_by_byte(int version)
-    {
-        await using var server = await StartAsync();
-        using var proxy = await LineClient.ConnectAsync(server.EndPoint);
-
-        foreach (var oneByte in ProxyHeaders.Make(version, Client))
-            await proxy.SendAsync((byte[])[oneByte]);
-        await proxy.SendAsync("look\n");
+        foreach (var part in bytes.Chunk(isByteByByte ? 1 : bytes.Length))
+            await proxy.SendAsync(part);
 
         Assert.Equal("look", await proxy.ReadLineAsync());
         Assert.Equal(Client, (await server.NextHandlerAsync()).Connection.RemoteEndPoint);
@@ -56,7 +44,7 @@ public sealed class ProxiedClientTests
         using var stranger = await LineClient.ConnectAsync(server.EndPoint, IPAddress.Parse("127.0.0.9"));
 
         Assert.Null(await stranger.ReadLineAsync());
-        Assert.Contains("trusted", await server.Logger.WaitForAsync(2303));
+        Assert.Contains("trusted", await server.LoggedAsync(2303));
         await server.WhenEmptyAsync();
     }
 
@@ -71,7 +59,7 @@ public sealed class ProxiedClientTests
 
         await proxy.SendAsync(start);
 
-        await server.Logger.WaitForAsync(2303);
+        await server.LoggedAsync(2303);
         await server.WhenEmptyAsync();
     }
 
@@ -86,7 +74,7 @@ public sealed class ProxiedClientTests
         await clock.WaitForTimersAsync(2);
         clock.Advance(new BroadcastOptions().HandshakeTimeout);
 
-        Assert.Contains("too long", await server.Logger.WaitForAsync(2303));
+        Assert.Contains("too long", await server.LoggedAsync(2303));
         await server.WhenEmptyAsync();
     }
 

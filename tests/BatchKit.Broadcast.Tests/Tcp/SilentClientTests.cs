@@ -94,23 +94,6 @@ public sealed class SilentClientTests
     }
 
     [Fact]
-    public async Task Who_sends_too_much_before_it_is_authenticated_is_closed_unheard()
-    {
-        await using var server = await TcpServer.StartAsync(new BroadcastOptions { MaxUnauthenticatedBytes = 8 });
-        using var client = await LineClient.ConnectAsync(server.EndPoint);
-        var handler = await server.NextHandlerAsync();
-
-        await client.SendAsync("1234567\n");
-        Assert.Equal("1234567", await client.ReadLineAsync());
-        await client.SendAsync("\n");
-
-        Assert.Equal("", await client.ReadToEndAsync());
-        client.Dispose();
-        Assert.Equal(DisconnectReason.NotAuthenticated, await handler.Ended.WithinDeadline());
-        Assert.Equal(1, handler.Records.Count);
-    }
-
-    [Fact]
     public async Task Who_is_authenticated_may_send_more()
     {
         await using var server = await TcpServer.StartAsync(new BroadcastOptions { MaxUnauthenticatedBytes = 8 });

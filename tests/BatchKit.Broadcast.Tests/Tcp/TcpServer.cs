@@ -1,6 +1,7 @@
 using System.Net;
 using System.Threading.Channels;
 using BatchKit.Testing;
+using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
 
@@ -13,10 +14,10 @@ internal sealed class TcpServer : IAsyncDisposable
     {
         Transport = new BroadcastTransport(options, timeProvider: clock);
         Output = new OutputBuffer(Transport);
-        Listener = new BroadcastListener(Transport, listener, MakeHandler, Output, clock, Logger);
+        Listener = new BroadcastListener(Transport, listener, MakeHandler, Output, clock, new Logger<BroadcastListener>(Log));
     }
 
-    public CollectingLogger Logger { get; } = new();
+    public LogCollector Log { get; } = new();
 
     public BroadcastTransport Transport { get; }
 
@@ -26,7 +27,6 @@ internal sealed class TcpServer : IAsyncDisposable
 
     public IPEndPoint EndPoint => Listener.EndPoint;
 
-    /// <summary>What handlers do with each record.</summary>
     public Func<ScriptedHandler, string, CancellationToken, ValueTask> OnRecord { get; set; } = static (handler, record, _) =>
     {
         handler.Write(record + "\n");
@@ -48,8 +48,14 @@ internal sealed class TcpServer : IAsyncDisposable
     /// <summary>Waits until the listener holds no place for anybody.</summary>
     public Task WhenEmptyAsync() => Until.TrueAsync(() => Transport.Connections is { Count: 0, Places: 0, Addresses: 0 });
 
-    /// <summary>The handler of the next client.</summary>
     public Task<ScriptedHandler> NextHandlerAsync() => _handlers.Reader.ReadAsync().WithinDeadline();
+
+    /// <summary>Waits for a log entry with this id, and returns its text.</summary>
+    public async Task<string> LoggedAsync(int id)
+    {
+        await Log.WaitForAsync(id);
+        return Log.Entries.First(entry => entry.Id == id).Text;
+    }
 
     public async ValueTask DisposeAsync()
     {

@@ -72,7 +72,7 @@ public sealed class TlsTests
 
         await client.SendAsync("look at this, which is no handshake\n");
 
-        await server.Logger.WaitForAsync(2303);
+        await server.LoggedAsync(2303);
         await server.WhenEmptyAsync();
     }
 
@@ -89,7 +89,7 @@ public sealed class TlsTests
 
         // A fatal alert (RFC 4346, section 7.2), and no hello of the server's.
         Assert.Matches("^\u0015\u0003.\0\u0002\u0002.$", await client.ReadToEndAsync());
-        Assert.Contains("did not establish its connection", await server.Logger.WaitForAsync(2303), StringComparison.Ordinal);
+        Assert.Contains("did not establish its connection", await server.LoggedAsync(2303), StringComparison.Ordinal);
         await server.WhenEmptyAsync();
     }
 
@@ -104,7 +104,7 @@ public sealed class TlsTests
         clock.Advance(new BroadcastOptions().HandshakeTimeout);
 
         Assert.Equal("", await client.ReadToEndAsync());
-        Assert.Contains("too long", await server.Logger.WaitForAsync(2303));
+        Assert.Contains("too long", await server.LoggedAsync(2303));
         await server.WhenEmptyAsync();
     }
 

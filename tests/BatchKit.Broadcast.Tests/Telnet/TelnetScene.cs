@@ -38,7 +38,6 @@ internal sealed class TelnetScene
 
     public string? Failure => _reader.Failure;
 
-    /// <summary>Everything the client got.</summary>
     public byte[] Sent => Wire.Written;
 
     /// <summary>Bytes as the client sends them: hexadecimal, with text between quotes, as in <c>FF F6 'who' 0D 0A</c>.</summary>
@@ -74,7 +73,6 @@ internal sealed class TelnetScene
     /// <summary>Reads bytes that are described as <see cref="Bytes"/> says.</summary>
     public List<(RecordKind Kind, string Text)> Read(string description) => Read(Bytes(description));
 
-    /// <summary>The texts of lines.</summary>
     public string[] ReadLines(string description) =>
         [.. Read(description).Select(record => record.Kind == RecordKind.Data ? record.Text : throw new InvalidOperationException($"Not a line: {record}."))];
 

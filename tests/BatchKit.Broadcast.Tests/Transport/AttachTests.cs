@@ -247,11 +247,8 @@ public sealed class AttachTests : IAsyncDisposable
 
     private static async Task<(NetworkStream Client, NetworkStream Server)> ConnectAsync()
     {
-        using var listener = new TcpListener(IPAddress.Loopback, 0);
-        listener.Start();
-        var client = new Socket(SocketType.Stream, ProtocolType.Tcp);
-        await client.ConnectAsync(listener.LocalEndpoint).WithinDeadline();
-        return (new NetworkStream(client, ownsSocket: true), new NetworkStream(await listener.AcceptSocketAsync().WithinDeadline(), ownsSocket: true));
+        var (client, server) = await SocketPair.ConnectAsync();
+        return (new NetworkStream(client, ownsSocket: true), new NetworkStream(server, ownsSocket: true));
     }
 
     private static async Task<string> ReadAsync(Stream stream, int bytes)

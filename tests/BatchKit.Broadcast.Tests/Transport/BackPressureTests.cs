@@ -89,8 +89,8 @@ public sealed class BackPressureTests
     {
         const int Writes = 2000;
         await using var transport = new BroadcastTransport(new BroadcastOptions { MaxQueuedBytes = 256 * 1024, SlowConsumer = SlowConsumerPolicy.DropNewest });
-        await using var listener = new SocketPairs();
-        var (server, client) = await listener.ConnectAsync();
+        var (client, server) = await SocketPair.ConnectAsync(bufferBytes: 4096);
+        using var reader = client;
         await using var reading = transport.Attach(new NetworkStream(server, ownsSocket: true));
         var stuck = new FakeClient(transport).Join("hall");
         stuck.Wire.Limit(0);
@@ -186,35 +186,5 @@ public sealed class BackPressureTests
         while (received < expected && await socket.ReceiveAsync(buffer) is > 0 and var bytes)
             received += bytes;
         return received;
-    }
-
-    /// <summary>Connected sockets with small buffers, so that a reader's pace is felt.</summary>
-    private sealed class SocketPairs : IAsyncDisposable
-    {
-        private readonly Socket _listener = new(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
-        private readonly List<Socket> _clients = [];
-
-        public SocketPairs()
-        {
-            _listener.Bind(new IPEndPoint(IPAddress.Loopback, 0));
-            _listener.Listen();
-        }
-
-        public async Task<(Socket Server, Socket Client)> ConnectAsync()
-        {
-            var client = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp) { ReceiveBufferSize = 4096 };
-            _clients.Add(client);
-            await client.ConnectAsync(_listener.LocalEndPoint!);
-            var server = await _listener.AcceptAsync();
-            server.SendBufferSize = 4096;
-            return (server, client);
-        }
-
-        public ValueTask DisposeAsync()
-        {
-            _clients.ForEach(static client => client.Dispose());
-            _listener.Dispose();
-            return ValueTask.CompletedTask;
-        }
     }
 }

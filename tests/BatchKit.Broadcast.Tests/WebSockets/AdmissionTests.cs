@@ -20,13 +20,8 @@ public sealed class AdmissionTests
     [InlineData("https://evil.example", false)]
     [InlineData("https://localhost.evil.example", false)]
     [InlineData("null", false)]
-    public async Task By_default_only_pages_of_the_same_host_may_connect(string origin, bool isAllowed)
-    {
-        await using var host = await WebSocketHost.StartAsync();
-        using var client = await RawClient.ConnectAsync(host.EndPoint, $"Origin: {origin}\r\n");
-
-        Assert.StartsWith(isAllowed ? "HTTP/1.1 101 " : "HTTP/1.1 403 ", client.Head);
-    }
+    public Task By_default_only_pages_of_the_same_host_may_connect(string origin, bool isAllowed) =>
+        AssertMayConnectAsync(new WebSocketHostSetup(), origin, isAllowed);
 
     [Theory]
     [InlineData("https://play.example", "https://play.example", true)]
@@ -34,13 +29,8 @@ public sealed class AdmissionTests
     [InlineData("https://play.example", "http://play.example", false)]
     [InlineData("https://play.example", "https://other.example", false)]
     [InlineData("*", "https://any.example", true)]
-    public async Task Pages_of_listed_origins_may_connect(string allowed, string origin, bool isAllowed)
-    {
-        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Endpoint = { AllowedOrigins = { allowed } } });
-        using var client = await RawClient.ConnectAsync(host.EndPoint, $"Origin: {origin}\r\n");
-
-        Assert.StartsWith(isAllowed ? "HTTP/1.1 101 " : "HTTP/1.1 403 ", client.Head);
-    }
+    public Task Pages_of_listed_origins_may_connect(string allowed, string origin, bool isAllowed) =>
+        AssertMayConnectAsync(new WebSocketHostSetup { Endpoint = { AllowedOrigins = { allowed } } }, origin, isAllowed);
 
     [Theory]
     [InlineData("http://play.example", true)]
@@ -70,13 +60,8 @@ public sealed class AdmissionTests
     [InlineData("gateway.example:4001", "https://play.example", true)]
     [InlineData("gateway.example:4001", "https://play.example:4001", true)]
     [InlineData("gateway.example:4001", "https://play.example:3000", false)]
-    public async Task A_page_of_an_allowed_host_has_the_requests_port_too(string host, string origin, bool isAllowed)
-    {
-        await using var server = await WebSocketHost.StartAsync(new WebSocketHostSetup { Configuration = { ["AllowedHosts"] = "localhost;play.example;gateway.example" } });
-        using var client = await RawClient.ConnectAsync(server.EndPoint, $"Origin: {origin}\r\n", host: host);
-
-        Assert.StartsWith(isAllowed ? "HTTP/1.1 101 " : "HTTP/1.1 403 ", client.Head);
-    }
+    public Task A_page_of_an_allowed_host_has_the_requests_port_too(string host, string origin, bool isAllowed) =>
+        AssertMayConnectAsync(new WebSocketHostSetup { Configuration = { ["AllowedHosts"] = "localhost;play.example;gateway.example" } }, origin, isAllowed, host);
 
     [Fact]
     public async Task An_endpoint_that_was_told_neither_origins_nor_hosts_says_at_the_start_what_to_set()
@@ -277,6 +262,14 @@ public sealed class AdmissionTests
 
         Assert.Equal(IPAddress.Parse(expected), handler.Connection.RemoteEndPoint!.Address);
         Assert.Equal(isSecure, handler.Connection.IsSecure);
+    }
+
+    private static async Task AssertMayConnectAsync(WebSocketHostSetup setup, string origin, bool isAllowed, string host = "localhost")
+    {
+        await using var server = await WebSocketHost.StartAsync(setup);
+        using var client = await RawClient.ConnectAsync(server.EndPoint, $"Origin: {origin}\r\n", host: host);
+
+        Assert.StartsWith(isAllowed ? "HTTP/1.1 101 " : "HTTP/1.1 403 ", client.Head);
     }
 
     private sealed class LingeringHandler(ClientConnection connection, IOutputBuffer output, Task ending) : EchoHandler(connection, output)

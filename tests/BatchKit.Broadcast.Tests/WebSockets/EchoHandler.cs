@@ -11,7 +11,6 @@ internal class EchoHandler(ClientConnection connection, IOutputBuffer output) : 
 
     public IOutputBuffer Output => output;
 
-    /// <summary>The records of each call.</summary>
     public List<ReceivedRecord[]> Calls { get; } = [];
 
     public virtual ValueTask StartAsync(CancellationToken cancellationToken) => default;

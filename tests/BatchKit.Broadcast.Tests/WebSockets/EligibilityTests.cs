@@ -16,13 +16,20 @@ namespace BatchKit.Broadcast.Tests.WebSockets;
 /// <summary>The first guard: directly where it is safe, by the stream in every other case.</summary>
 public sealed class EligibilityTests
 {
-    [Fact]
-    public async Task On_plain_HTTP_1_1_output_goes_to_the_socket_directly()
-    {
-        await using var host = await WebSocketHost.StartAsync();
-        using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
+    private const string Direct = "goes directly to its socket";
 
-        await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
+    [Theory]
+    [InlineData("nothing", Direct)]
+    [InlineData("the application's WebSocket middleware", Direct)]
+    [InlineData("connection middleware", "through the server's stream: connection middleware")]
+    [InlineData("a foreign upgrade", "through the server's stream: the upgrade is not Kestrel's own")]
+    [InlineData("an option", "through the server's stream: the endpoint's options say so")]
+    public async Task On_plain_HTTP_1_1_output_goes_to_the_socket_directly_unless_something_stands_between(string between, string way)
+    {
+        await using var host = await WebSocketHost.StartAsync(SetupWith(between));
+        using var client = way == Direct ? await RawClient.ConnectAndAnswerAsync(host.EndPoint) : await RawClient.ConnectAsync(host.EndPoint);
+
+        await host.Log.NextAsync(way).WithinDeadline();
 
         await AssertEchoesAsync(client);
     }
@@ -35,17 +42,6 @@ public sealed class EligibilityTests
         using var client = await RawClient.ConnectAsync(host.EndPoint, wrap: plain => EncryptAsync(plain, certificate));
 
         await host.Log.NextAsync("through the server's stream: the connection is encrypted").WithinDeadline();
-
-        await AssertEchoesAsync(client);
-    }
-
-    [Fact]
-    public async Task With_connection_middleware_output_goes_through_the_stream()
-    {
-        await using var host = await StartAsync(listen => listen.UseConnectionLogging());
-        using var client = await RawClient.ConnectAsync(host.EndPoint);
-
-        await host.Log.NextAsync("through the server's stream: connection middleware").WithinDeadline();
 
         await AssertEchoesAsync(client);
     }
@@ -76,35 +72,6 @@ public sealed class EligibilityTests
         await client.ConnectAsync(host.WebSocketAddress, invoker, default).WithinDeadline();
 
         await host.Log.NextAsync("through the server's stream: the request came by HTTP/2").WithinDeadline();
-
-        await AssertEchoesAsync(client);
-    }
-
-    [Fact]
-    public async Task When_middleware_stands_before_the_upgrade_output_goes_through_the_stream()
-    {
-        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup
-        {
-            Before = application => application.Use(next => context =>
-            {
-                context.Features.Set<IHttpUpgradeFeature>(new ForeignUpgrade(context.Features.Get<IHttpUpgradeFeature>()!));
-                return next(context);
-            }),
-        });
-        using var client = await RawClient.ConnectAsync(host.EndPoint);
-
-        await host.Log.NextAsync("through the server's stream: the upgrade is not Kestrel's own").WithinDeadline();
-
-        await AssertEchoesAsync(client);
-    }
-
-    [Fact]
-    public async Task When_the_options_say_so_output_goes_through_the_stream()
-    {
-        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Endpoint = { WritesDirectly = false } });
-        using var client = await RawClient.ConnectAsync(host.EndPoint);
-
-        await host.Log.NextAsync("through the server's stream: the endpoint's options say so").WithinDeadline();
 
         await AssertEchoesAsync(client);
     }
@@ -152,16 +119,21 @@ public sealed class EligibilityTests
         Assert.Equal((WebSocketMessageType.Close, WebSocketCloseStatus.PolicyViolation), (received.MessageType, client.CloseStatus));
     }
 
-    [Fact]
-    public async Task The_applications_own_WebSocket_middleware_is_no_hindrance()
+    private static WebSocketHostSetup SetupWith(string between) => between switch
     {
-        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Before = application => application.UseWebSockets() });
-        using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
-
-        await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
-
-        await AssertEchoesAsync(client);
-    }
+        "the application's WebSocket middleware" => new() { Before = application => application.UseWebSockets() },
+        "connection middleware" => new() { Server = WebSocketHostSetup.Kestrel(listen => listen.UseConnectionLogging()) },
+        "a foreign upgrade" => new()
+        {
+            Before = application => application.Use(next => context =>
+            {
+                context.Features.Set<IHttpUpgradeFeature>(new ForeignUpgrade(context.Features.Get<IHttpUpgradeFeature>()!));
+                return next(context);
+            }),
+        },
+        "an option" => new() { Endpoint = { WritesDirectly = false } },
+        _ => new(),
+    };
 
     private static Task<WebSocketHost> StartAsync(Action<ListenOptions> listen) =>
         WebSocketHost.StartAsync(new WebSocketHostSetup { Server = WebSocketHostSetup.Kestrel(listen) });

@@ -9,12 +9,13 @@ public sealed class EndingTests
     private static readonly string Message = new('x', 8000);
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
-    public async Task A_client_that_is_gone_counts_what_waited_for_it_and_leaves_nothing(bool isDirect)
+    [InlineData("leaves", true)]
+    [InlineData("leaves", false)]
+    [InlineData("ends its sending side", true)]
+    public async Task A_client_that_is_gone_or_only_ends_its_sending_side_counts_what_waited_for_it_and_leaves_nothing(string what, bool isDirect)
     {
         await using var host = await StartAsync(isDirect);
-        var client = await ConnectAsync(host, isDirect);
+        using var client = await RawClient.ConnectAsync(host, isDirect);
         var handler = await host.HandlerAsync();
         while (handler.Connection.Output.Waiting.Messages < 100)
         {
@@ -22,7 +23,10 @@ public sealed class EndingTests
             await host.Output.FlushAsync().WithinDeadline();
         }
 
-        client.Dispose();
+        if (what == "leaves")
+            client.Dispose();
+        else
+            client.Socket.Shutdown(SocketShutdown.Send);
 
         Assert.Equal(DisconnectReason.ConnectionLost, await handler.Ended.WithinDeadline());
         await host.EveryoneGoneAsync();
@@ -30,27 +34,6 @@ public sealed class EndingTests
         Assert.True(counted.FailedMessages > 0 || !isDirect);
         Assert.Equal((0, 0), (counted.PendingMessages, counted.Connections));
         counted.AssertAddsUp();
-    }
-
-    [Fact]
-    public async Task A_client_that_only_ends_its_sending_side_counts_as_gone()
-    {
-        await using var host = await StartAsync(isDirect: true);
-        using var client = await ConnectAsync(host, isDirect: true);
-        var handler = await host.HandlerAsync();
-        while (handler.Connection.Output.Waiting.Messages < 100)
-        {
-            host.Output.Write(handler.Connection.Handle, Message);
-            await host.Output.FlushAsync().WithinDeadline();
-        }
-
-        client.Socket.Shutdown(SocketShutdown.Send);
-
-        Assert.Equal(DisconnectReason.ConnectionLost, await handler.Ended.WithinDeadline());
-        var counted = host.Transport.GetStatistics();
-        Assert.True(counted.FailedMessages > 0);
-        counted.AssertAddsUp();
-        await client.ReadToEndAsync();
     }
 
     [Fact]
@@ -84,12 +67,12 @@ public sealed class EndingTests
     public async Task What_is_done_to_a_connection_after_its_end_does_nothing()
     {
         await using var host = await StartAsync(isDirect: true);
-        var client = await ConnectAsync(host, isDirect: true);
+        var client = await RawClient.ConnectAsync(host, isDirect: true);
         var handler = await host.HandlerAsync();
         client.Dispose();
         await handler.Ended.WithinDeadline();
         await host.EveryoneGoneAsync();
-        using var other = await ConnectAsync(host, isDirect: true);
+        using var other = await RawClient.ConnectAsync(host, isDirect: true);
 
         handler.Connection.Abort();
         handler.Connection.Close();
@@ -103,7 +86,7 @@ public sealed class EndingTests
     public async Task At_stop_what_waits_and_the_goodbye_arrive_before_the_close_frame()
     {
         await using var host = await StartAsync(isDirect: true, goodbye: "bye");
-        using var client = await ConnectAsync(host, isDirect: true);
+        using var client = await RawClient.ConnectAsync(host, isDirect: true);
         var handler = await host.HandlerAsync();
         for (var message = 0; message < 500; message++)
             host.Output.Write(handler.Connection.Handle, $"{message}:{Message}");
@@ -130,15 +113,6 @@ public sealed class EndingTests
             Endpoint = { WritesDirectly = isDirect },
             Handlers = handlers ?? ((connection, output) => new EchoHandler(connection, output)),
         });
-
-    private static async Task<RawClient> ConnectAsync(WebSocketHost host, bool isDirect)
-    {
-        if (!isDirect)
-            return await RawClient.ConnectAsync(host.EndPoint);
-        var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
-        await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
-        return client;
-    }
 
     private sealed class JoiningHandler(ClientConnection connection, IOutputBuffer output) : EchoHandler(connection, output)
     {

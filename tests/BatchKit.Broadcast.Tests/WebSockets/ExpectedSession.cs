@@ -24,7 +24,6 @@ internal sealed class ExpectedSession(int maxRecordBytes, bool waitsForCharacter
     /// <summary>The payloads of the pings that are whole.</summary>
     public List<byte[]> Pings { get; } = [];
 
-    /// <summary>The code of the close frame that is sent.</summary>
     public int CloseCode { get; private set; }
 
     public void Read(ReadOnlySpan<byte> bytes)

@@ -10,7 +10,6 @@ internal sealed class LogLines(string category) : ILoggerProvider, ILogger
     private readonly Channel<string> _lines = Channel.CreateUnbounded<string>();
     private readonly ConcurrentQueue<string> _all = new();
 
-    /// <summary>All lines so far.</summary>
     public string Text => string.Join('\n', _all);
 
     /// <summary>Waits for the next line that has the text.</summary>

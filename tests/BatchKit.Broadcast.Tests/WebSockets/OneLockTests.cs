@@ -101,20 +101,6 @@ public sealed class OneLockTests
         await writing.WithinDeadline();
     }
 
-    [Fact]
-    public async Task No_message_is_ever_sent_in_fragments()
-    {
-        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Options = new BroadcastOptions { MaxRecordBytes = 400_000, TextInputLimits = null } });
-        using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
-        var large = new string('x', 300_000);
-
-        await client.SendTextAsync(large);
-        var answer = await client.ReadMessageAsync();
-
-        Assert.Equal(RawFrame.Final | RawFrame.Text, answer.FirstByte);
-        Assert.Equal(large.Length, answer.Payload.Length);
-    }
-
     private static int AssertLater(int lastPong, RawFrame frame)
     {
         var pong = BitConverter.ToInt32(frame.Payload);

@@ -115,6 +115,7 @@ public sealed class ProtocolTests
     [Theory]
     [InlineData(0)]
     [InlineData(1)]
+    [InlineData(124)]
     [InlineData(125)]
     public async Task A_ping_is_answered_with_its_own_payload(int bytes)
     {
@@ -133,15 +134,17 @@ public sealed class ProtocolTests
     [Theory]
     [InlineData(0)]
     [InlineData(1)]
+    [InlineData(124)]
     [InlineData(125)]
     [InlineData(126)]
     [InlineData(127)]
+    [InlineData(65534)]
     [InlineData(65535)]
     [InlineData(65536)]
-    [InlineData(100_000)]
-    public async Task A_message_of_any_length_comes_and_goes_whole(int bytes)
+    [InlineData(300_000)]
+    public async Task A_message_of_any_length_comes_and_goes_whole_in_one_frame(int bytes)
     {
-        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Options = new BroadcastOptions { MaxRecordBytes = 100_000 } });
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Options = new BroadcastOptions { MaxRecordBytes = Math.Max(bytes, 1024), TextInputLimits = null } });
         using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
         var text = new string('x', bytes);
 

@@ -41,7 +41,16 @@ internal sealed class RawClient : IDisposable
         return client;
     }
 
-    /// <summary>Connects and sends nothing.</summary>
+    /// <summary>Connects and upgrades; a client that is to be written to directly waits until it is.</summary>
+    public static async Task<RawClient> ConnectAsync(WebSocketHost host, bool isDirect)
+    {
+        if (!isDirect)
+            return await ConnectAsync(host.EndPoint);
+        var client = await ConnectAndAnswerAsync(host.EndPoint);
+        await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
+        return client;
+    }
+
     public static async Task<RawClient> OpenAsync(EndPoint endPoint, Func<Stream, Task<Stream>>? wrap = null)
     {
         var protocol = endPoint is UnixDomainSocketEndPoint ? ProtocolType.Unspecified : ProtocolType.Tcp;
@@ -98,10 +107,11 @@ internal sealed class RawClient : IDisposable
         }
     }
 
+    /// <summary>Reads a text, which must be one frame.</summary>
     public async Task<string> ReadTextAsync()
     {
         var frame = await ReadMessageAsync();
-        Assert.Equal(RawFrame.Text, frame.Opcode);
+        Assert.Equal(RawFrame.Final | RawFrame.Text, frame.FirstByte);
         return Encoding.UTF8.GetString(frame.Payload);
     }
 

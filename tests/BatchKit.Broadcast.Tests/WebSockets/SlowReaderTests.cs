@@ -15,7 +15,7 @@ public sealed class SlowReaderTests
     {
         const int messages = 1000;
         await using var host = await StartAsync(isDirect, new BroadcastOptions { MaxQueuedBytes = 16 * 1024 * 1024 });
-        using var client = await ConnectAsync(host, isDirect);
+        using var client = await RawClient.ConnectAsync(host, isDirect);
         var handler = await host.HandlerAsync();
 
         for (var message = 0; message < messages; message++)
@@ -34,7 +34,7 @@ public sealed class SlowReaderTests
     public async Task A_client_whose_queue_overflows_is_disconnected_and_what_waited_is_counted(bool isDirect)
     {
         await using var host = await StartAsync(isDirect, new BroadcastOptions { MaxQueuedBytes = 64 * 1024 });
-        using var client = await ConnectAsync(host, isDirect);
+        using var client = await RawClient.ConnectAsync(host, isDirect);
         var handler = await host.HandlerAsync();
 
         while (!handler.Ended.IsCompleted)
@@ -57,7 +57,7 @@ public sealed class SlowReaderTests
     {
         var clock = new ManualTimeProvider();
         await using var host = await StartAsync(isDirect: true, new BroadcastOptions { KeepAliveInterval = null }, clock);
-        using var client = await ConnectAsync(host, isDirect: true);
+        using var client = await RawClient.ConnectAsync(host, isDirect: true);
         var handler = await host.HandlerAsync();
         while (handler.Connection.Output.Waiting.Messages == 0)
         {
@@ -73,13 +73,4 @@ public sealed class SlowReaderTests
 
     private static Task<WebSocketHost> StartAsync(bool isDirect, BroadcastOptions options, TimeProvider? clock = null) =>
         WebSocketHost.StartAsync(new WebSocketHostSetup { Options = options, TimeProvider = clock ?? new ManualTimeProvider(), Endpoint = { WritesDirectly = isDirect } });
-
-    private static async Task<RawClient> ConnectAsync(WebSocketHost host, bool isDirect)
-    {
-        if (!isDirect)
-            return await RawClient.ConnectAsync(host.EndPoint);
-        var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
-        await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
-        return client;
-    }
 }

@@ -5,17 +5,10 @@ using BatchKit.TestServers.Network;
 namespace BatchKit.Mqtt.Tests.Connections;
 
 /// <summary>A host name with several addresses: one of them answers.</summary>
-public class BrokerAddressesTests : ConnectionTests, IDisposable
+public class BrokerAddressesTests : ConnectionTests
 {
     private static readonly IPAddress Other = IPAddress.Parse("127.0.0.2");
 
-    private readonly FakeBroker _broker = new();
-
-    public void Dispose()
-    {
-        _broker.Dispose();
-        GC.SuppressFinalize(this);
-    }
 
     [Theory]
     [InlineData(true, "mqtt")]
@@ -25,11 +18,11 @@ public class BrokerAddressesTests : ConnectionTests, IDisposable
     [InlineData(true, "mqtts")]
     public async Task An_address_that_says_nothing_leaves_time_for_the_next(bool accepts, string scheme)
     {
-        using var silent = new SilentListener(new IPEndPoint(Other, _broker.Port), accepts);
-        var options = new MqttOptions { Server = new Uri($"{scheme}://broker.example:{_broker.Port}"), ConnectTimeout = TimeSpan.FromSeconds(2) };
+        using var silent = new SilentListener(new IPEndPoint(Other, Broker.Port), accepts);
+        var options = new MqttOptions { Server = new Uri($"{scheme}://broker.example:{Broker.Port}"), ConnectTimeout = TimeSpan.FromSeconds(2) };
         var connecting = CreateConnector(options, resolve: Resolve(Other, IPAddress.Loopback)).ConnectAsync(cleanStart: false, CancellationToken.None);
 
-        using var broker = await _broker.AcceptAsync();
+        using var broker = await Broker.AcceptAsync();
 
         if (scheme != "mqtt")
         {
@@ -50,14 +43,14 @@ public class BrokerAddressesTests : ConnectionTests, IDisposable
     [InlineData(false)]
     public async Task An_address_that_closes_or_refuses_leaves_its_turn_to_the_next(bool closes)
     {
-        using var listener = new TcpListener(Other, _broker.Port);
+        using var listener = new TcpListener(Other, Broker.Port);
         if (closes)
             listener.Start();
-        var connecting = CreateConnector(ConnectionSome.Options(_broker, host: "broker.example"), resolve: Resolve(Other, IPAddress.Loopback)).ConnectAsync(cleanStart: false, CancellationToken.None);
+        var connecting = CreateConnector(ConnectionSome.Options(Broker, host: "broker.example"), resolve: Resolve(Other, IPAddress.Loopback)).ConnectAsync(cleanStart: false, CancellationToken.None);
         if (closes)
             (await listener.AcceptSocketAsync().WithinDeadline()).Dispose();
 
-        using var broker = await _broker.WelcomeAsync();
+        using var broker = await Broker.WelcomeAsync();
 
         await using var connection = await connecting.WithinDeadline();
     }
@@ -65,10 +58,10 @@ public class BrokerAddressesTests : ConnectionTests, IDisposable
     [Fact]
     public async Task A_brokers_refusal_is_asked_for_once()
     {
-        using var listener = new TcpListener(Other, _broker.Port);
+        using var listener = new TcpListener(Other, Broker.Port);
         listener.Start();
-        var connecting = CreateConnector(ConnectionSome.Options(_broker, host: "broker.example"), resolve: Resolve(IPAddress.Loopback, Other)).ConnectAsync(cleanStart: false, CancellationToken.None);
-        using var broker = await _broker.AcceptAsync();
+        var connecting = CreateConnector(ConnectionSome.Options(Broker, host: "broker.example"), resolve: Resolve(IPAddress.Loopback, Other)).ConnectAsync(cleanStart: false, CancellationToken.None);
+        using var broker = await Broker.AcceptAsync();
         await broker.ReadAsync();
 
         await broker.WriteAsync(0x20, 3, 0, 0x87, 0);
@@ -81,7 +74,7 @@ public class BrokerAddressesTests : ConnectionTests, IDisposable
     [Fact]
     public async Task A_name_without_addresses_is_named()
     {
-        var options = ConnectionSome.Options(_broker, host: "broker.example");
+        var options = ConnectionSome.Options(Broker, host: "broker.example");
 
         var failure = await Assert.ThrowsAsync<MqttConnectException>(() => CreateConnector(options, resolve: Resolve()).ConnectAsync(cleanStart: false, CancellationToken.None).WithinDeadline());
 

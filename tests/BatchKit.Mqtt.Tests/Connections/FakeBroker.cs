@@ -60,7 +60,6 @@ internal sealed class FakeBrokerConnection : IDisposable
 
     public async Task WriteAsync(params byte[] bytes) => await _stream.WriteAsync(bytes).WithinDeadline();
 
-    /// <summary>Writes each byte by itself.</summary>
     public async Task WriteBytesOneByOneAsync(byte[] bytes)
     {
         foreach (var value in bytes)
@@ -75,7 +74,6 @@ internal sealed class FakeBrokerConnection : IDisposable
         return rest.ToArray();
     }
 
-    /// <summary>Closes with RST.</summary>
     public void Reset()
     {
         _socket.LingerState = new LingerOption(enable: true, seconds: 0);

@@ -5,28 +5,17 @@ using BatchKit.Testing;
 namespace BatchKit.Mqtt.Tests.Connections;
 
 /// <summary>How a connection that is told to stop ends.</summary>
-public class GoodbyeTests : ConnectionTests, IDisposable
+public class GoodbyeTests : ConnectionTests
 {
-    private readonly FakeBroker _broker = new();
-    private readonly CancellationTokenSource _stop = new();
-
-    public void Dispose()
-    {
-        _broker.Dispose();
-        _stop.Dispose();
-        GC.SuppressFinalize(this);
-    }
-
     [Fact]
     public async Task What_is_queued_goes_out_before_the_goodbye()
     {
-        var (connection, broker) = await ConnectAsync(_broker);
-        using var end = broker;
+        var (connection, broker) = await ConnectAsync();
         var output = connection.Open(source: null);
-        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+        var running = connection.RunAsync(new RecordingHandler(), Stop.Token);
 
         output.Append([0x40, 2, 0, 1]);
-        await _stop.CancelAsync();
+        await Stop.CancelAsync();
         var rest = await broker.ReadToEndAsync();
         broker.Dispose();
         await running.WithinDeadline();
@@ -39,14 +28,13 @@ public class GoodbyeTests : ConnectionTests, IDisposable
     {
         var release = new TaskCompletionSource();
         var handler = new RecordingHandler { Release = release.Task };
-        var (connection, broker) = await ConnectAsync(_broker);
-        using var end = broker;
+        var (connection, broker) = await ConnectAsync();
         var output = connection.Open(source: null);
-        var running = connection.RunAsync(handler, _stop.Token);
+        var running = connection.RunAsync(handler, Stop.Token);
         await broker.WriteAsync(ConnectionSome.Publish(1));
         await handler.Busy.WithinDeadline();
 
-        await _stop.CancelAsync();
+        await Stop.CancelAsync();
         output.Append([0x40, 2, 0, 1]);
         release.SetResult();
         var rest = await broker.ReadToEndAsync();
@@ -60,11 +48,9 @@ public class GoodbyeTests : ConnectionTests, IDisposable
     public async Task What_arrives_after_the_goodbye_is_read_for_nobody()
     {
         var handler = new RecordingHandler();
-        var (connection, broker) = await ConnectAsync(_broker);
-        using var end = broker;
-        var running = connection.RunAsync(handler, _stop.Token);
+        var (_, broker, running) = await RunAsync(handler);
 
-        await _stop.CancelAsync();
+        await Stop.CancelAsync();
         await broker.ReadToEndAsync();
         for (var number = 0; number < 10; number++)
             await broker.WriteAsync(ConnectionSome.Publish(number, payloadBytes: 20_000));
@@ -80,14 +66,13 @@ public class GoodbyeTests : ConnectionTests, IDisposable
     {
         var time = new ManualTimeProvider();
         var source = new EndlessSource();
-        var (connection, broker) = await ConnectAsync(_broker, time, static options => options.StopTimeout = TimeSpan.FromSeconds(3));
-        using var end = broker;
+        var (connection, broker) = await ConnectAsync(time, static options => options.StopTimeout = TimeSpan.FromSeconds(3));
         var output = connection.Open(source);
-        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+        var running = connection.RunAsync(new RecordingHandler(), Stop.Token);
         output.Flush();
         await source.WaitUntilStuckAsync();
 
-        await _stop.CancelAsync();
+        await Stop.CancelAsync();
         await WaitForDueAsync(time, TimeSpan.FromSeconds(3));
         time.Advance(TimeSpan.FromSeconds(3));
         await running.WithinDeadline();
@@ -101,11 +86,9 @@ public class GoodbyeTests : ConnectionTests, IDisposable
     public async Task A_broker_that_does_not_close_is_not_waited_for()
     {
         var time = new ManualTimeProvider();
-        var (connection, broker) = await ConnectAsync(_broker, time);
-        using var end = broker;
-        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+        var (_, broker, running) = await RunAsync(new RecordingHandler(), time);
 
-        await _stop.CancelAsync();
+        await Stop.CancelAsync();
         await broker.ReadToEndAsync();
         await WaitForDueAsync(time, TimeSpan.FromSeconds(1));
         time.Advance(TimeSpan.FromSeconds(1));
@@ -116,8 +99,7 @@ public class GoodbyeTests : ConnectionTests, IDisposable
     [Fact]
     public async Task A_connection_that_was_never_run_is_closed_when_it_is_disposed()
     {
-        var (connection, broker) = await ConnectAsync(_broker);
-        using var end = broker;
+        var (connection, broker) = await ConnectAsync();
         connection.Open(source: null);
 
         await connection.DisposeAsync();
@@ -130,10 +112,9 @@ public class GoodbyeTests : ConnectionTests, IDisposable
     {
         var (connection, broker) = await ConnectWithoutResumeAsync();
         await using var end = connection;
-        using var brokersEnd = broker;
-        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+        var running = connection.RunAsync(new RecordingHandler(), Stop.Token);
 
-        await _stop.CancelAsync();
+        await Stop.CancelAsync();
         var rest = await broker.ReadToEndAsync();
         broker.Dispose();
         await running.WithinDeadline();
@@ -146,8 +127,7 @@ public class GoodbyeTests : ConnectionTests, IDisposable
     {
         var (connection, broker) = await ConnectWithoutResumeAsync();
         await using var end = connection;
-        using var brokersEnd = broker;
-        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+        var running = connection.RunAsync(new RecordingHandler(), Stop.Token);
 
         await broker.WriteAsync(ConnectionSome.PingRequest);
         var rest = await broker.ReadToEndAsync();
@@ -162,8 +142,7 @@ public class GoodbyeTests : ConnectionTests, IDisposable
     {
         var (connection, broker) = await ConnectWithoutResumeAsync();
         await using var end = connection;
-        using var brokersEnd = broker;
-        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+        var running = connection.RunAsync(new RecordingHandler(), Stop.Token);
 
         connection.Abandon("The test abandoned it.");
         var rest = await broker.ReadToEndAsync();
@@ -173,12 +152,8 @@ public class GoodbyeTests : ConnectionTests, IDisposable
         Assert.Equal(ConnectionSome.Goodbye, rest);
     }
 
-    private async Task<(MqttConnection Connection, FakeBrokerConnection Broker)> ConnectWithoutResumeAsync()
-    {
-        var welcoming = _broker.WelcomeAsync();
-        var connector = new MqttConnector(ConnectionSome.Options(_broker), "some-client", TimeSpan.FromMinutes(5), endsSession: true, will: null, TimeProvider.System, new ObserverFaults());
-        return (await connector.ConnectAsync(cleanStart: false, CancellationToken.None).WithinDeadline(), await welcoming);
-    }
+    private Task<(MqttConnection Connection, FakeBrokerConnection Broker)> ConnectWithoutResumeAsync() => ConnectAsync(
+        new MqttConnector(ConnectionSome.Options(Broker), "some-client", TimeSpan.FromMinutes(5), endsSession: true, will: null, TimeProvider.System, new ObserverFaults()));
 
     private static Task WaitForDueAsync(ManualTimeProvider time, TimeSpan due) => Until.TrueAsync(() => time.NextDue == due);
 }

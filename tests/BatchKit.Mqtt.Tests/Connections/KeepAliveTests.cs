@@ -3,28 +3,17 @@ using BatchKit.Testing;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 
-public class KeepAliveTests : ConnectionTests, IDisposable
+public class KeepAliveTests : ConnectionTests
 {
     private static readonly TimeSpan Interval = TimeSpan.FromSeconds(10);
 
-    private readonly FakeBroker _broker = new();
     private readonly ManualTimeProvider _time = new();
-    private readonly CancellationTokenSource _stop = new();
-
-    public void Dispose()
-    {
-        _broker.Dispose();
-        _stop.Dispose();
-        GC.SuppressFinalize(this);
-    }
 
     [Fact]
     public async Task It_pings_after_the_interval_and_again_after_the_answer()
     {
         var handler = new RecordingHandler();
-        var (connection, broker) = await ConnectAsync();
-        using var end = broker;
-        var running = connection.RunAsync(handler, _stop.Token);
+        var (_, broker, running) = await RunAsync(handler);
 
         for (var round = 0; round < 3; round++)
         {
@@ -42,9 +31,7 @@ public class KeepAliveTests : ConnectionTests, IDisposable
     [Fact]
     public async Task A_broker_that_does_not_answer_a_ping_is_dead_after_half_the_interval()
     {
-        var (connection, broker) = await ConnectAsync();
-        using var end = broker;
-        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+        var (_, broker, running) = await RunAsync(new RecordingHandler());
 
         await AdvanceAsync(Interval);
         await broker.ReadAsync();
@@ -58,11 +45,11 @@ public class KeepAliveTests : ConnectionTests, IDisposable
     public async Task The_brokers_own_interval_wins()
     {
         var connecting = CreateConnector(Options(), _time).ConnectAsync(cleanStart: false, CancellationToken.None);
-        using var broker = await _broker.AcceptAsync();
+        using var broker = await Broker.AcceptAsync();
         await broker.ReadAsync();
         await broker.WriteAsync(0x20, 6, 0, 0, 3, 0x13, 0, 2);
         await using var connection = await connecting.WithinDeadline();
-        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+        var running = connection.RunAsync(new RecordingHandler(), Stop.Token);
 
         await AdvanceAsync(TimeSpan.FromSeconds(2));
         var packet = await broker.ReadAsync();
@@ -76,10 +63,9 @@ public class KeepAliveTests : ConnectionTests, IDisposable
     public async Task A_client_that_only_sends_pings_too_and_finds_a_frozen_broker()
     {
         var source = new EndlessSource();
-        var (connection, broker) = await ConnectAsync();
-        using var end = broker;
+        var (connection, broker) = await ConnectAsync(_time, static options => options.KeepAlive = Interval);
         var output = connection.Open(source);
-        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+        var running = connection.RunAsync(new RecordingHandler(), Stop.Token);
         output.Flush();
         await source.WaitUntilStuckAsync();
 
@@ -94,9 +80,7 @@ public class KeepAliveTests : ConnectionTests, IDisposable
     {
         var release = new TaskCompletionSource();
         var handler = new RecordingHandler { Release = release.Task };
-        var (connection, broker) = await ConnectAsync();
-        using var end = broker;
-        var running = connection.RunAsync(handler, _stop.Token);
+        var (_, broker, running) = await RunAsync(handler);
         await broker.WriteAsync(ConnectionSome.Publish(1));
         await handler.Busy.WithinDeadline();
 
@@ -114,12 +98,10 @@ public class KeepAliveTests : ConnectionTests, IDisposable
         Assert.True(wasAlive);
     }
 
-    private static MqttOptions Options(FakeBroker broker) => new() { Server = broker.Address, KeepAlive = Interval };
+    private MqttOptions Options() => new() { Server = Broker.Address, KeepAlive = Interval };
 
-    private MqttOptions Options() => Options(_broker);
-
-    private Task<(MqttConnection Connection, FakeBrokerConnection Broker)> ConnectAsync() =>
-        ConnectAsync(_broker, _time, static options => options.KeepAlive = Interval);
+    private Task<(MqttConnection Connection, FakeBrokerConnection Broker, Task<string> Running)> RunAsync(RecordingHandler handler) =>
+        RunAsync(handler, _time, static options => options.KeepAlive = Interval);
 
     // The watcher sleeps on the clock again before the clock moves on.
     private async Task AdvanceAsync(TimeSpan time)
@@ -130,7 +112,7 @@ public class KeepAliveTests : ConnectionTests, IDisposable
 
     private async Task StopAsync(Task<string> running, FakeBrokerConnection broker)
     {
-        await _stop.CancelAsync();
+        await Stop.CancelAsync();
         await broker.ReadToEndAsync();
         broker.Dispose();
         await running.WithinDeadline();

@@ -5,25 +5,14 @@ using BatchKit.Testing;
 namespace BatchKit.Mqtt.Tests.Connections;
 
 /// <summary>What a connection reads, and how it ends.</summary>
-public class MqttConnectionTests : ConnectionTests, IDisposable
+public class MqttConnectionTests : ConnectionTests
 {
-    private readonly FakeBroker _broker = new();
     private readonly RecordingHandler _handler = new();
-    private readonly CancellationTokenSource _stop = new();
-
-    public void Dispose()
-    {
-        _broker.Dispose();
-        _stop.Dispose();
-        GC.SuppressFinalize(this);
-    }
 
     [Fact]
     public async Task Packets_that_arrive_byte_by_byte_are_read_whole()
     {
-        var (connection, broker) = await ConnectAsync(_broker);
-        using var end = broker;
-        var running = connection.RunAsync(_handler, _stop.Token);
+        var (_, broker, running) = await RunAsync(_handler);
         byte[][] packets = [ConnectionSome.Publish(1), ConnectionSome.Publish(2, payloadBytes: 200), [0x40, 2, 0, 7], ConnectionSome.PingResponse, ConnectionSome.Publish(3)];
 
         await broker.WriteBytesOneByOneAsync([.. packets.SelectMany(static packet => packet)]);
@@ -38,9 +27,7 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
     [Fact]
     public async Task Large_and_small_packets_in_turn_are_read_whole()
     {
-        var (connection, broker) = await ConnectAsync(_broker);
-        using var end = broker;
-        var running = connection.RunAsync(_handler, _stop.Token);
+        var (_, broker, running) = await RunAsync(_handler);
         int[] sizes = [10, 300_000, 10, 20_000, 1_500_000, 16_384, 1];
 
         for (var number = 0; number < sizes.Length; number++)
@@ -62,10 +49,7 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
     [InlineData(MqttVersion.V311, 5000)]
     public async Task A_publish_above_the_limit_is_read_past_and_its_beginning_handled(MqttVersion version, int bytesOfAWrite)
     {
-        var (connection, broker) = await ConnectAsync(
-            _broker, configure: options => (options.Version, options.MaxPacketBytes) = (version, 1024));
-        using var end = broker;
-        var running = connection.RunAsync(_handler, _stop.Token);
+        var (_, broker, running) = await RunAsync(_handler, configure: options => (options.Version, options.MaxPacketBytes) = (version, 1024));
         byte[] large = [0x32, .. Length(2000), 0, 1, (byte)'t', 0, 9, .. new byte[1995]];
         byte[] longTopic = [0x32, .. Length(2000), 0xFF, 0xFF, .. new byte[1998]];
         byte[] behind = [0x30, 4, 0, 1, (byte)'t', 5];
@@ -82,13 +66,13 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
     [Fact]
     public async Task What_came_in_one_write_with_the_connack_is_handled()
     {
-        var connecting = CreateConnector(ConnectionSome.Options(_broker)).ConnectAsync(cleanStart: false, CancellationToken.None);
-        using var broker = await _broker.AcceptAsync();
+        var connecting = CreateConnector(ConnectionSome.Options(Broker)).ConnectAsync(cleanStart: false, CancellationToken.None);
+        using var broker = await Broker.AcceptAsync();
         await broker.ReadAsync();
         await broker.WriteAsync([.. ConnectionSome.Connack, .. ConnectionSome.Publish(1)]);
         await using var connection = await connecting.WithinDeadline();
 
-        var running = connection.RunAsync(_handler, _stop.Token);
+        var running = connection.RunAsync(_handler, Stop.Token);
 
         Assert.Equal(0x30, (await _handler.NextAsync())[0]);
         await StopAsync(running);
@@ -99,9 +83,7 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
     [InlineData(0x8B, "ServerShuttingDown (0x8B)")]
     public async Task A_disconnect_ends_it_with_its_reason(byte code, string words)
     {
-        var (connection, broker) = await ConnectAsync(_broker);
-        using var end = broker;
-        var running = connection.RunAsync(_handler, _stop.Token);
+        var (connection, broker, running) = await RunAsync(_handler);
 
         await broker.WriteAsync([.. ConnectionSome.Publish(1), 0xE0, 7, code, 5, 0x1F, 0, 2, (byte)'h', (byte)'o']);
         var reason = await running.WithinDeadline();
@@ -119,9 +101,9 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
         var release = new TaskCompletionSource();
         var handler = new RecordingHandler { Release = release.Task };
         var time = new ManualTimeProvider();
-        var (connection, broker) = await ConnectAsync(_broker, time);
+        var (connection, broker) = await ConnectAsync(time);
         var output = connection.Open(source: null);
-        var running = connection.RunAsync(handler, _stop.Token);
+        var running = connection.RunAsync(handler, Stop.Token);
         await broker.WriteAsync(ConnectionSome.Publish(1));
         await handler.Busy.WithinDeadline();
 
@@ -143,8 +125,7 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
     [Fact]
     public async Task A_closed_connection_ends_it()
     {
-        var (connection, broker) = await ConnectAsync(_broker);
-        var running = connection.RunAsync(_handler, _stop.Token);
+        var (connection, broker, running) = await RunAsync(_handler);
 
         broker.Dispose();
 
@@ -155,8 +136,7 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
     [Fact]
     public async Task A_reset_ends_it()
     {
-        var (connection, broker) = await ConnectAsync(_broker);
-        var running = connection.RunAsync(_handler, _stop.Token);
+        var (_, broker, running) = await RunAsync(_handler);
 
         broker.Reset();
 
@@ -166,9 +146,7 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
     [Fact]
     public async Task The_server_that_a_DISCONNECT_names_is_told()
     {
-        var (connection, broker) = await ConnectAsync(_broker);
-        using var end = broker;
-        var running = connection.RunAsync(_handler, _stop.Token);
+        var (_, broker, running) = await RunAsync(_handler);
 
         await broker.WriteAsync(0xE0, 7, 0x9D, 5, 0x1C, 0, 2, (byte)'b', (byte)'2');
 
@@ -184,9 +162,7 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
     [InlineData(new byte[] { 0xF0, 2, 0x19, 0 }, 0x8C)]
     public async Task What_the_protocol_forbids_is_answered_with_its_reason_code(byte[] forbidden, byte code)
     {
-        var (connection, broker) = await ConnectAsync(_broker);
-        using var end = broker;
-        var running = connection.RunAsync(_handler, _stop.Token);
+        var (_, broker, running) = await RunAsync(_handler);
 
         await broker.WriteAsync(forbidden);
         var answer = await broker.ReadAsync();
@@ -201,9 +177,7 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
     public async Task What_the_handler_finds_forbidden_is_answered_with_its_reason_code()
     {
         var handler = new RecordingHandler { Failure = new MqttProtocolException(MqttReasonCode.TopicAliasInvalid, "No such alias.") };
-        var (connection, broker) = await ConnectAsync(_broker);
-        using var end = broker;
-        var running = connection.RunAsync(handler, _stop.Token);
+        var (_, broker, running) = await RunAsync(handler);
 
         await broker.WriteAsync(ConnectionSome.Publish(1));
         var answer = await broker.ReadAsync();
@@ -216,9 +190,7 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
     [Fact]
     public async Task MQTT_3_closes_without_a_goodbye_at_what_the_protocol_forbids()
     {
-        var (connection, broker) = await ConnectAsync(_broker, configure: static options => options.Version = MqttVersion.V311);
-        using var end = broker;
-        var running = connection.RunAsync(_handler, _stop.Token);
+        var (_, broker, running) = await RunAsync(_handler, configure: static options => options.Version = MqttVersion.V311);
 
         await broker.WriteAsync(0xE0, 0);
         var rest = await broker.ReadToEndAsync();
@@ -232,9 +204,7 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
     public async Task A_handler_that_throws_what_it_must_not_closes_the_connection()
     {
         var handler = new RecordingHandler { Failure = new InvalidOperationException("defect") };
-        var (connection, broker) = await ConnectAsync(_broker);
-        using var end = broker;
-        var running = connection.RunAsync(handler, _stop.Token);
+        var (_, broker, running) = await RunAsync(handler);
 
         await broker.WriteAsync(ConnectionSome.Publish(1));
 
@@ -251,7 +221,7 @@ public class MqttConnectionTests : ConnectionTests, IDisposable
 
     private async Task StopAsync(Task<string> running)
     {
-        await _stop.CancelAsync();
+        await Stop.CancelAsync();
         await running.WithinDeadline();
     }
 }

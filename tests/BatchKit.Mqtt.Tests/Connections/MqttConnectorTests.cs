@@ -6,16 +6,8 @@ using BatchKit.TestServers.Network;
 namespace BatchKit.Mqtt.Tests.Connections;
 
 /// <summary>What an attempt to connect sends, and what it says when it fails.</summary>
-public class MqttConnectorTests : ConnectionTests, IDisposable
+public class MqttConnectorTests : ConnectionTests
 {
-    private readonly FakeBroker _broker = new();
-
-    public void Dispose()
-    {
-        _broker.Dispose();
-        GC.SuppressFinalize(this);
-    }
-
     [Fact]
     public async Task A_port_where_nothing_listens_is_named()
     {
@@ -31,8 +23,8 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     public async Task A_broker_that_never_answers_is_given_up_after_the_connect_timeout()
     {
         var time = new ManualTimeProvider();
-        var connecting = CreateConnector(ConnectionSome.Options(_broker), time).ConnectAsync(cleanStart: false, CancellationToken.None);
-        using var broker = await _broker.AcceptAsync();
+        var connecting = CreateConnector(ConnectionSome.Options(Broker), time).ConnectAsync(cleanStart: false, CancellationToken.None);
+        using var broker = await Broker.AcceptAsync();
         await broker.ReadAsync();
 
         time.Advance(TimeSpan.FromSeconds(5));
@@ -47,8 +39,8 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     public async Task A_stop_while_connecting_is_no_failure()
     {
         using var stop = new CancellationTokenSource();
-        var connecting = CreateConnector(ConnectionSome.Options(_broker)).ConnectAsync(cleanStart: false, stop.Token);
-        using var broker = await _broker.AcceptAsync();
+        var connecting = CreateConnector(ConnectionSome.Options(Broker)).ConnectAsync(cleanStart: false, stop.Token);
+        using var broker = await Broker.AcceptAsync();
         await broker.ReadAsync();
 
         await stop.CancelAsync();
@@ -63,8 +55,8 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     [InlineData(new byte[] { 0x20, 3, 2, 0, 0 }, "no valid answer", false)]
     public async Task An_answer_that_is_none_is_explained(byte[] answer, string words, bool isRefusal)
     {
-        var failing = FailAsync(ConnectionSome.Options(_broker));
-        using (var broker = await _broker.AcceptAsync())
+        var failing = FailAsync(ConnectionSome.Options(Broker));
+        using (var broker = await Broker.AcceptAsync())
         {
             await broker.ReadAsync();
             await broker.WriteAsync(answer);
@@ -73,19 +65,16 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
         var failure = await failing;
 
         Assert.Contains(words, failure.Message, StringComparison.Ordinal);
-        Assert.Contains($"mqtt://127.0.0.1:{_broker.Port}", failure.Message, StringComparison.Ordinal);
+        Assert.Contains($"mqtt://127.0.0.1:{Broker.Port}", failure.Message, StringComparison.Ordinal);
         Assert.Equal(isRefusal, failure.IsRefusal);
     }
 
     [Fact]
     public async Task An_HTTP_server_is_recognised()
     {
-        var failing = FailAsync(ConnectionSome.Options(_broker));
-        using var broker = await _broker.AcceptAsync();
-        await broker.ReadAsync();
-        await broker.WriteAsync("HTTP/1.1 400 Bad Request\r\n\r\n"u8.ToArray());
+        var failure = await FailAsync(ConnectionSome.Options(Broker), "HTTP/1.1 400 Bad Request\r\n\r\n"u8.ToArray());
 
-        Assert.Contains("speaks HTTP on this port", (await failing).Message, StringComparison.Ordinal);
+        Assert.Contains("speaks HTTP on this port", failure.Message, StringComparison.Ordinal);
     }
 
     [Theory]
@@ -98,11 +87,7 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     [InlineData(MqttVersion.V311, 3, MqttReasonCode.ServerUnavailable, false)]
     public async Task A_no_is_told_with_its_code(MqttVersion version, byte code, MqttReasonCode expected, bool isRefusal)
     {
-        var failing = FailAsync(ConnectionSome.Options(_broker, version));
-        using var broker = await _broker.AcceptAsync();
-        await broker.ReadAsync();
-        await broker.WriteAsync(version == MqttVersion.V5 ? [0x20, 8, 0, code, 5, 0x1F, 0, 2, (byte)'n', (byte)'o'] : [0x20, 2, 0, code]);
-        var failure = await failing;
+        var failure = await FailAsync(ConnectionSome.Options(Broker, version), version == MqttVersion.V5 ? [0x20, 8, 0, code, 5, 0x1F, 0, 2, (byte)'n', (byte)'o'] : [0x20, 2, 0, code]);
 
         Assert.Contains($"{expected} (0x{(int)expected:X2})", failure.Message, StringComparison.Ordinal);
         Assert.Equal(version == MqttVersion.V5, failure.Message.Contains("'no'", StringComparison.Ordinal));
@@ -114,11 +99,7 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     [InlineData(0x9D, true)]
     public async Task The_server_that_a_broker_names_instead_of_itself_is_told(byte code, bool isRefusal)
     {
-        var failing = FailAsync(ConnectionSome.Options(_broker));
-        using var broker = await _broker.AcceptAsync();
-        await broker.ReadAsync();
-        await broker.WriteAsync(0x20, 8, 0, code, 5, 0x1C, 0, 2, (byte)'b', (byte)'2');
-        var failure = await failing;
+        var failure = await FailAsync(ConnectionSome.Options(Broker), 0x20, 8, 0, code, 5, 0x1C, 0, 2, (byte)'b', (byte)'2');
 
         Assert.Contains("names another server: 'b2'. Set Server to it.", failure.Message, StringComparison.Ordinal);
         Assert.Equal(isRefusal, failure.IsRefusal);
@@ -127,11 +108,7 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     [Fact]
     public async Task A_broker_that_asks_for_enhanced_authentication_is_a_refusal_that_names_it()
     {
-        var failing = FailAsync(ConnectionSome.Options(_broker));
-        using var broker = await _broker.AcceptAsync();
-        await broker.ReadAsync();
-        await broker.WriteAsync(0xF0, 2, 0x18, 0);
-        var failure = await failing;
+        var failure = await FailAsync(ConnectionSome.Options(Broker), 0xF0, 2, 0x18, 0);
 
         Assert.Contains("enhanced authentication (AUTH)", failure.Message, StringComparison.Ordinal);
         Assert.Equal((MqttReasonCode.BadAuthenticationMethod, true), (failure.ReasonCode, failure.IsRefusal));
@@ -140,11 +117,7 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     [Fact]
     public async Task A_broker_that_only_knows_MQTT_3_is_recognised()
     {
-        var failing = FailAsync(ConnectionSome.Options(_broker));
-        using var broker = await _broker.AcceptAsync();
-        await broker.ReadAsync();
-        await broker.WriteAsync(0x20, 2, 0, 1);
-        var failure = await failing;
+        var failure = await FailAsync(ConnectionSome.Options(Broker), 0x20, 2, 0, 1);
 
         Assert.Contains("does not support this Version", failure.Message, StringComparison.Ordinal);
         Assert.True(failure.IsRefusal);
@@ -154,7 +127,7 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     public async Task Credentials_are_asked_for_at_each_attempt()
     {
         var asked = 0;
-        var options = ConnectionSome.Options(_broker);
+        var options = ConnectionSome.Options(Broker);
         options.Password = "not this one";
         options.CredentialsProvider = _ => ValueTask.FromResult(new MqttCredentials("somebody", Encoding.UTF8.GetBytes($"token-{++asked}")));
         var connector = CreateConnector(options);
@@ -163,7 +136,7 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
         for (var attempt = 0; attempt < 2; attempt++)
         {
             var connecting = connector.ConnectAsync(cleanStart: false, CancellationToken.None);
-            using var broker = await _broker.AcceptAsync();
+            using var broker = await Broker.AcceptAsync();
             connects.Add(Encoding.UTF8.GetString(await broker.ReadAsync()));
             await broker.WriteAsync(ConnectionSome.Connack);
             await (await connecting.WithinDeadline()).DisposeAsync();
@@ -176,7 +149,7 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     [Fact]
     public async Task A_provider_that_fails_is_named_and_its_words_are_not_repeated()
     {
-        var options = ConnectionSome.Options(_broker);
+        var options = ConnectionSome.Options(Broker);
         options.CredentialsProvider = static _ => throw new InvalidOperationException("the secret is hunter2");
 
         var failure = await FailAsync(options);
@@ -189,7 +162,7 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     public async Task A_provider_that_does_not_answer_is_given_up()
     {
         var time = new ManualTimeProvider();
-        var options = ConnectionSome.Options(_broker);
+        var options = ConnectionSome.Options(Broker);
         options.CredentialsProvider = static _ => new ValueTask<MqttCredentials>(new TaskCompletionSource<MqttCredentials>().Task);
         var connecting = CreateConnector(options, time).ConnectAsync(cleanStart: false, CancellationToken.None);
 
@@ -202,7 +175,7 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     [Fact]
     public async Task What_CONNECT_cannot_say_is_a_refusal()
     {
-        var options = ConnectionSome.Options(_broker);
+        var options = ConnectionSome.Options(Broker);
         options.UserName = "some\0body";
 
         var failure = await FailAsync(options);
@@ -218,10 +191,10 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     [InlineData(MqttVersion.V311, 0, false, 0x02)]
     public async Task A_session_is_asked_for_as_the_version_can(MqttVersion version, int expirySeconds, bool cleanStart, byte flags)
     {
-        var options = ConnectionSome.Options(_broker, version);
+        var options = ConnectionSome.Options(Broker, version);
         options.SessionExpiry = TimeSpan.FromSeconds(expirySeconds);
         var connecting = CreateConnector(options).ConnectAsync(cleanStart, CancellationToken.None);
-        using var broker = await _broker.AcceptAsync();
+        using var broker = await Broker.AcceptAsync();
         var connect = await broker.ReadAsync();
         await broker.WriteAsync(version == MqttVersion.V5 ? ConnectionSome.Connack : ConnectionSome.Connack311);
         await (await connecting.WithinDeadline()).DisposeAsync();
@@ -232,13 +205,13 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
     [Fact]
     public async Task A_clean_start_of_a_session_that_lasts_takes_MQTT_3_two_connections()
     {
-        var options = ConnectionSome.Options(_broker, MqttVersion.V311);
+        var options = ConnectionSome.Options(Broker, MqttVersion.V311);
         var connecting = CreateConnector(options).ConnectAsync(cleanStart: true, CancellationToken.None);
         var flags = new List<byte>();
 
         for (var connection = 0; connection < 2; connection++)
         {
-            using var broker = await _broker.AcceptAsync();
+            using var broker = await Broker.AcceptAsync();
             flags.Add((await broker.ReadAsync())[9]);
             await broker.WriteAsync(ConnectionSome.Connack311);
             if (connection == 0)
@@ -248,6 +221,16 @@ public class MqttConnectorTests : ConnectionTests, IDisposable
         }
 
         Assert.Equal([0x02, 0x00], flags);
+    }
+
+    /// <summary>What an attempt says when the broker answers CONNECT with these bytes, and does not close.</summary>
+    private async Task<MqttConnectException> FailAsync(MqttOptions options, params byte[] answer)
+    {
+        var failing = FailAsync(options);
+        using var broker = await Broker.AcceptAsync();
+        await broker.ReadAsync();
+        await broker.WriteAsync(answer);
+        return await failing;
     }
 
     private Task<MqttConnectException> FailAsync(MqttOptions options) =>

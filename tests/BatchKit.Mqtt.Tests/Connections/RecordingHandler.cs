@@ -11,7 +11,6 @@ internal sealed class RecordingHandler : IPacketHandler
     private readonly TaskCompletionSource _busy = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private int _finished;
 
-    /// <summary>Thrown at the next packet.</summary>
     public Exception? Failure { get; init; }
 
     /// <summary>What finishing a read waits for, without looking at its token.</summary>

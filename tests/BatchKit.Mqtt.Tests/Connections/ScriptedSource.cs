@@ -15,7 +15,6 @@ internal sealed class ScriptedSource : IPacketSource
 
     public bool WasCalledTwiceAtOnce { get; private set; }
 
-    /// <summary>Called at each fill.</summary>
     public Action OnFill { get; set; } = static () => { };
 
     public void Add(byte[] packet)

@@ -32,7 +32,6 @@ internal sealed class ScriptedStream : Stream
 
     public int WriteCount => _writes.Reader.Count;
 
-    /// <summary>Holds writes from now on.</summary>
     public void Hold() => _hold = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
 
     /// <summary>Lets held writes complete, and those that follow.</summary>
@@ -43,7 +42,6 @@ internal sealed class ScriptedStream : Stream
         hold.SetResult();
     }
 
-    /// <summary>The next write.</summary>
     public Task<byte[]> NextAsync() => _writes.Reader.ReadAsync().WithinDeadline();
 
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)

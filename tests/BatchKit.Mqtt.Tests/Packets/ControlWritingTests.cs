@@ -161,12 +161,8 @@ public sealed class ControlWritingTests
         Payload = will.Message.Payload.ToArray(),
         Properties = !isFive ? [] :
         [
-            .. will.Message.Expiry is { } expiry ? new[] { PlainProperty.Of(0x02, (long)expiry.TotalSeconds) } : [],
-            .. will.Message.ContentType is { } contentType ? new[] { new PlainProperty(0x03, contentType) } : [],
-            .. will.Message.ResponseTopic is { } responseTopic ? new[] { new PlainProperty(0x08, responseTopic) } : [],
-            .. will.Message.CorrelationData.IsEmpty ? [] : new[] { PlainProperty.Of(0x09, will.Message.CorrelationData.Span) },
+            .. SomeMessages.Properties(will.Message),
             .. will.Delay > TimeSpan.Zero ? new[] { PlainProperty.Of(0x18, (long)will.Delay.TotalSeconds) } : [],
-            .. will.Message.UserProperties.ToArray().Select(static pair => PlainProperty.Pair(pair.Key, pair.Value)),
         ],
     };
 }

@@ -55,27 +55,31 @@ public sealed class PacketLimitTests
     {
         var topic = string.Concat(Enumerable.Repeat(character, count));
 
-        Assert.Equal(isAccepted, MqttTopics.FindFaultInName(topic, allowSystemTopics: false) is null);
+        var fault = MqttTopics.FindFaultInName(topic, allowSystemTopics: false);
+
+        Assert.Equal(isAccepted, fault is null);
+        Assert.Equal(isAccepted, fault?.Contains("65535", StringComparison.Ordinal) != true);
         Assert.Equal(isAccepted, MqttTopics.FindFaultInFilter(topic) is null);
     }
 
     [Theory]
-    [InlineData(127)]
-    [InlineData(128)]
-    [InlineData(16_383)]
-    [InlineData(16_384)]
-    [InlineData(2_097_151)]
-    [InlineData(2_097_152)]
-    public void A_body_whose_length_takes_another_byte_is_written_and_read_whole(int bodyBytes)
+    [InlineData(MqttVersion.V311, 128, 2)]
+    [InlineData(MqttVersion.V311, 16_384, 3)]
+    [InlineData(MqttVersion.V311, 2_097_152, 4)]
+    [InlineData(MqttVersion.V5, 128, 2)]
+    [InlineData(MqttVersion.V5, 16_384, 3)]
+    [InlineData(MqttVersion.V5, 2_097_152, 4)]
+    public void A_body_whose_length_takes_another_byte_is_written_and_read_whole(MqttVersion version, int bodyBytes, int lengthBytes)
     {
-        foreach (var body in (int[])[bodyBytes - 1, bodyBytes, bodyBytes + 1])
+        foreach (var body in (int[])[bodyBytes - 2, bodyBytes - 1, bodyBytes, bodyBytes + 1])
         {
-            var message = new MqttMessage("t", new byte[body - 3]);
+            var payload = new byte[body - (version == MqttVersion.V5 ? 4 : 3)];
 
-            var packet = Write(message, MqttVersion.V311);
+            var packet = Write(new MqttMessage("t", payload), version);
 
             Assert.True(PacketHeader.TryRead(packet, int.MaxValue, out var header, out var headerBytes));
-            Assert.Equal((body, packet.Length), (header.BodyBytes, headerBytes + body));
+            Assert.Equal((body, body < bodyBytes ? lengthBytes : 1 + lengthBytes, packet.Length), (header.BodyBytes, headerBytes, headerBytes + body));
+            Assert.Equal(payload.Length, PlainDecoder.Decode(packet, version, isFromBroker: false)?.Payload.Length);
         }
     }
 

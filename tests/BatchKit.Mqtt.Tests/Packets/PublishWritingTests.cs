@@ -23,23 +23,10 @@ public sealed class PublishWritingTests
     public void Whatever_is_written_for_MQTT_5_is_what_the_specification_reads() => Check.One(FiveHundred, Prop.ForAll(Publishes.ToArbitrary(), static publish =>
     {
         var (message, packetId, isDuplicate, alias, isTopicKnown) = publish;
-        var isAcknowledged = message.QualityOfService == MqttQualityOfService.AtLeastOnce;
-        var expected = new PlainPacket
+        var expected = Expected(message, packetId, isDuplicate) with
         {
-            Type = 3,
-            Flags = (message.Retain == true ? 1 : 0) + (isAcknowledged ? 2 : 0) + (isAcknowledged && isDuplicate ? 8 : 0),
             Topic = isTopicKnown ? "" : message.Topic,
-            PacketId = isAcknowledged ? packetId : 0,
-            Payload = message.Payload.ToArray(),
-            Properties =
-            [
-                .. alias == 0 ? [] : new[] { PlainProperty.Of(0x23, alias) },
-                .. message.Expiry is { } expiry ? new[] { PlainProperty.Of(0x02, (long)expiry.TotalSeconds) } : [],
-                .. message.ContentType is { } contentType ? new[] { new PlainProperty(0x03, contentType) } : [],
-                .. message.ResponseTopic is { } responseTopic ? new[] { new PlainProperty(0x08, responseTopic) } : [],
-                .. message.CorrelationData.IsEmpty ? [] : new[] { PlainProperty.Of(0x09, message.CorrelationData.Span) },
-                .. message.UserProperties.ToArray().Select(static pair => PlainProperty.Pair(pair.Key, pair.Value)),
-            ],
+            Properties = [.. alias == 0 ? [] : new[] { PlainProperty.Of(0x23, alias) }, .. SomeMessages.Properties(message)],
         };
 
         var packet = Write(message, MqttVersion.V5, packetId, isDuplicate, alias, isTopicKnown);
@@ -53,36 +40,13 @@ public sealed class PublishWritingTests
     public void Whatever_is_written_for_3_1_1_has_topic_payload_and_flags_only() => Check.One(FiveHundred, Prop.ForAll(Publishes.ToArbitrary(), static publish =>
     {
         var (message, packetId, isDuplicate, _, _) = publish;
-        var isAcknowledged = message.QualityOfService == MqttQualityOfService.AtLeastOnce;
-        var expected = new PlainPacket
-        {
-            Type = 3,
-            Flags = (message.Retain == true ? 1 : 0) + (isAcknowledged ? 2 : 0) + (isAcknowledged && isDuplicate ? 8 : 0),
-            Topic = message.Topic,
-            PacketId = isAcknowledged ? packetId : 0,
-            Payload = message.Payload.ToArray(),
-        };
+        var expected = Expected(message, packetId, isDuplicate);
 
         var packet = Write(message, MqttVersion.V311, packetId, isDuplicate, alias: 0, isTopicKnown: false);
 
         Assert.Equal(expected.Show(), PlainDecoder.Decode(packet, MqttVersion.V311, isFromBroker: false)?.Show());
         Assert.Equal(expected.Show(), SourceReader.Read(packet, MqttVersion.V311).Show());
     }));
-
-    [Theory]
-    [InlineData(127 - 4, 2)]
-    [InlineData(128 - 4, 3)]
-    [InlineData(16_383 - 4, 3)]
-    [InlineData(16_384 - 4, 4)]
-    [InlineData(2_097_151 - 4, 4)]
-    [InlineData(2_097_152 - 4, 5)]
-    public void The_header_takes_as_many_bytes_as_the_length_needs(int payloadBytes, int headerBytes)
-    {
-        var packet = Write(new MqttMessage("t", new byte[payloadBytes]), MqttVersion.V5, packetId: 0, isDuplicate: false, alias: 0, isTopicKnown: false);
-
-        Assert.Equal(headerBytes + 4 + payloadBytes, packet.Length);
-        Assert.Equal(payloadBytes, PlainDecoder.Decode(packet, MqttVersion.V5, isFromBroker: false)?.Payload.Length);
-    }
 
     [Fact]
     public void Fields_that_no_packet_can_hold_are_measured_all_the_same()
@@ -137,6 +101,20 @@ public sealed class PublishWritingTests
     [InlineData("#")]
     public void A_response_topic_that_nobody_could_answer_to_is_found(string topic) =>
         Assert.Contains("Response topic", PublishPacket.FindFault(new PublishFields { Topic = "t", ResponseTopic = topic }, MqttVersion.V5), StringComparison.Ordinal);
+
+    // What both versions write.
+    private static PlainPacket Expected(MqttMessage message, ushort packetId, bool isDuplicate)
+    {
+        var isAcknowledged = message.QualityOfService == MqttQualityOfService.AtLeastOnce;
+        return new PlainPacket
+        {
+            Type = 3,
+            Flags = (message.Retain == true ? 1 : 0) + (isAcknowledged ? 2 : 0) + (isAcknowledged && isDuplicate ? 8 : 0),
+            Topic = message.Topic,
+            PacketId = isAcknowledged ? packetId : 0,
+            Payload = message.Payload.ToArray(),
+        };
+    }
 
     private static MqttMessage[] WithText(string text) =>
     [

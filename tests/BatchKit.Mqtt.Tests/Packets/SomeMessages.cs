@@ -1,4 +1,5 @@
 using BatchKit.Mqtt.Packets;
+using BatchKit.Mqtt.Tests.Packets.Plain;
 using FsCheck;
 using FsCheck.Fluent;
 
@@ -39,6 +40,16 @@ internal static class SomeMessages
             ResponseTopic = responseTopic,
             CorrelationData = correlationData,
         };
+
+    /// <summary>The properties with which MQTT 5 writes a message.</summary>
+    public static IEnumerable<PlainProperty> Properties(MqttMessage message) =>
+    [
+        .. message.Expiry is { } expiry ? new[] { PlainProperty.Of(0x02, (long)expiry.TotalSeconds) } : [],
+        .. message.ContentType is { } contentType ? new[] { new PlainProperty(0x03, contentType) } : [],
+        .. message.ResponseTopic is { } responseTopic ? new[] { new PlainProperty(0x08, responseTopic) } : [],
+        .. message.CorrelationData.IsEmpty ? [] : new[] { PlainProperty.Of(0x09, message.CorrelationData.Span) },
+        .. message.UserProperties.ToArray().Select(static pair => PlainProperty.Pair(pair.Key, pair.Value)),
+    ];
 
     public static PublishFields Fields(in MqttMessage message) => new()
     {

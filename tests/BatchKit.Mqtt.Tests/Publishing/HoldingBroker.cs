@@ -19,7 +19,6 @@ internal sealed class HoldingBroker(MqttVersion version, ushort receiveMaximum, 
 
     public Uri Address => new($"mqtt://127.0.0.1:{((IPEndPoint)_listener.LocalEndpoint).Port}");
 
-    /// <summary>Messages that came.</summary>
     public int Count { get; private set; }
 
     /// <summary>The most that were unacknowledged at once.</summary>

@@ -26,7 +26,6 @@ internal sealed class SimulatedBroker(PublishQueue queue, MqttVersion version = 
 
     public void Disconnect(MqttReasonCode? notice = null) => queue.Disconnect("The test ended it.", notice, isSuspicious: notice is null);
 
-    /// <summary>How many pings arrived.</summary>
     public int Pings { get; private set; }
 
     /// <summary>Answers each ping once its write has completed, as a broker does. Without an answer a queue that suspects a message sends nothing more.</summary>
@@ -103,6 +102,5 @@ internal sealed class SimulatedBroker(PublishQueue queue, MqttVersion version = 
 /// <summary>A PUBLISH as it arrived.</summary>
 internal sealed record ArrivedPublish(string Topic, string Text, ushort PacketId, bool IsDuplicate)
 {
-    /// <summary>The whole packet.</summary>
     public byte[] Bytes { get; init; } = [];
 }

@@ -10,29 +10,15 @@ using MQTTnet.Formatter;
 namespace BatchKit.MQTTnet.Tests;
 
 /// <summary>MQTTnet's client, with the stock channel and with batched writes, at a broker that is not MQTTnet's.</summary>
-public sealed class MosquittoTests : IAsyncLifetime
+public sealed class MosquittoTests : MosquittoTest
 {
     private const int Messages = 5000;
 
+    private static readonly X509Certificate2 ServerCertificate = Certificate.Make();
+
     private readonly ProducerId _producer = Some.Producer();
-    private readonly X509Certificate2 _certificate = Certificate.Make();
-    private readonly List<IMqttClient> _clients = [];
-    private MosquittoServer _server = null!;
 
-    public async ValueTask InitializeAsync()
-    {
-        RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
-        _server = await MosquittoServer.StartOwnAsync(new MosquittoServerOptions { Certificate = _certificate, MaxQueued = 100_000, Lines = ["max_packet_size 2000"] });
-    }
-
-    public async ValueTask DisposeAsync()
-    {
-        foreach (var client in _clients)
-            client.Dispose();
-        _certificate.Dispose();
-        if (_server is not null)
-            await _server.DisposeAsync();
-    }
+    private protected override MosquittoServerOptions ServerOptions { get; } = new() { Certificate = ServerCertificate, MaxQueued = 100_000, Lines = ["max_packet_size 2000"] };
 
     [Theory]
     [InlineData("tcp", false)]
@@ -124,9 +110,9 @@ public sealed class MosquittoTests : IAsyncLifetime
         var batches = Enumerable.Range(1, 20_000).Select(number => Some.Batch(OutputHandle.Named($"t/{number}"), _producer, number, "x")).ToArray();
 
         var sending = SendAsync(transport, batches);
-        await _server.KillAsync();
+        await Server.KillAsync();
         var exception = await Record.ExceptionAsync(() => sending);
-        await _server.StartAsync();
+        await Server.StartAsync();
         await ConnectAsync(client, "tcp");
         var rest = exception is BatchSendException partly ? batches.Where((_, index) => partly.Outcomes[index] != BatchOutcome.Acknowledged).ToArray() : batches;
         await SendAsync(transport, rest);
@@ -137,22 +123,15 @@ public sealed class MosquittoTests : IAsyncLifetime
 
     private static Task SendAsync(MqttClientTransport transport, params MessageBatch[] batches) => transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
 
-    private IMqttClient MakeClient(bool isBatched)
-    {
-        var client = isBatched ? new MqttClientFactory().CreateMqttClient(new BatchedWriteClientAdapterFactory()) : new MqttClientFactory().CreateMqttClient();
-        _clients.Add(client);
-        return client;
-    }
-
     private Task<MqttClientConnectResult> ConnectAsync(IMqttClient client, string way)
     {
         var options = new MqttClientOptionsBuilder().WithProtocolVersion(MqttProtocolVersion.V500).WithClientId(Some.Name("client"));
         options = way switch
         {
-            "websocket" => options.WithWebSocketServer(socket => socket.WithUri($"ws://{_server.Host}:{_server.WebSocketPort}/mqtt")),
-            "tls" => options.WithTcpServer(_server.Host, _server.TlsPort)
-                .WithTlsOptions(tls => tls.UseTls().WithCertificateValidationHandler(shown => shown.Certificate.GetCertHashString() == _certificate.GetCertHashString())),
-            _ => options.WithTcpServer(_server.Host, _server.Port),
+            "websocket" => options.WithWebSocketServer(socket => socket.WithUri($"ws://{Server.Host}:{Server.WebSocketPort}/mqtt")),
+            "tls" => options.WithTcpServer(Server.Host, Server.TlsPort)
+                .WithTlsOptions(tls => tls.UseTls().WithCertificateValidationHandler(shown => shown.Certificate.GetCertHashString() == ServerCertificate.GetCertHashString())),
+            _ => options.WithTcpServer(Server.Host, Server.Port),
         };
         return client.ConnectAsync(options.Build()).WithinDeadline();
     }

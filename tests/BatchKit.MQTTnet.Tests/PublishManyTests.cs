@@ -10,27 +10,12 @@ using MQTTnet.Protocol;
 namespace BatchKit.MQTTnet.Tests;
 
 /// <summary>MQTTnet's own messages, published over its client to Mosquitto.</summary>
-public sealed class PublishManyTests : IAsyncLifetime
+public sealed class PublishManyTests : MosquittoTest
 {
     private const int Count = 3000;
 
-    private readonly List<IMqttClient> _clients = [];
-    private MosquittoServer _server = null!;
-
-    public async ValueTask InitializeAsync()
-    {
-        RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
-        // With a smaller MaxInflight Mosquitto queues, and before 2.0.13 a QoS 1 message may overtake queued ones once a QoS 2 message completes out of turn.
-        _server = await MosquittoServer.StartOwnAsync(new MosquittoServerOptions { MaxInflight = Count, MaxQueued = 100_000, Lines = ["max_packet_size 2000"] });
-    }
-
-    public async ValueTask DisposeAsync()
-    {
-        foreach (var client in _clients)
-            client.Dispose();
-        if (_server is not null)
-            await _server.DisposeAsync();
-    }
+    // With a smaller MaxInflight Mosquitto queues, and before 2.0.13 a QoS 1 message may overtake queued ones once a QoS 2 message completes out of turn.
+    private protected override MosquittoServerOptions ServerOptions { get; } = new() { MaxInflight = Count, MaxQueued = 100_000, Lines = ["max_packet_size 2000"] };
 
     [Theory]
     [InlineData(false)]
@@ -185,9 +170,9 @@ public sealed class PublishManyTests : IAsyncLifetime
         var messages = Enumerable.Range(0, 20_000).Select(number => Messages.One($"t/{number}", "x")).ToArray();
 
         var publishing = client.PublishManyAsync(messages).AsTask();
-        await _server.KillAsync();
+        await Server.KillAsync();
         var report = await publishing.WithinDeadline();
-        await _server.StartAsync();
+        await Server.StartAsync();
         await ConnectAsync(client);
         var again = await client.PublishManyAsync(messages.Where((_, index) => !report[index].IsSuccess).ToArray()).AsTask().WithinDeadline();
 
@@ -215,13 +200,6 @@ public sealed class PublishManyTests : IAsyncLifetime
 
     private static IEnumerable<string> TextsOf(int quality, int count) => Enumerable.Range(0, count).Where(number => number % 3 == quality).Select(number => $"{number}");
 
-    private IMqttClient MakeClient(bool isBatched)
-    {
-        var client = isBatched ? new MqttClientFactory().CreateMqttClient(new BatchedWriteClientAdapterFactory()) : new MqttClientFactory().CreateMqttClient();
-        _clients.Add(client);
-        return client;
-    }
-
     private async Task<IMqttClient> ConnectAsync(bool isBatched = true)
     {
         var client = MakeClient(isBatched);
@@ -232,7 +210,7 @@ public sealed class PublishManyTests : IAsyncLifetime
     }
 
     private Task<MqttClientConnectResult> ConnectAsync(IMqttClient client) => client.ConnectAsync(
-        new MqttClientOptionsBuilder().WithProtocolVersion(MqttProtocolVersion.V500).WithClientId(Some.Name("client")).WithTcpServer(_server.Host, _server.Port).Build()).WithinDeadline();
+        new MqttClientOptionsBuilder().WithProtocolVersion(MqttProtocolVersion.V500).WithClientId(Some.Name("client")).WithTcpServer(Server.Host, Server.Port).Build()).WithinDeadline();
 
     private async Task<Subscriber> SubscribeAsync()
     {

@@ -9,37 +9,22 @@ using MQTTnet.Packets;
 namespace BatchKit.MQTTnet.Tests;
 
 /// <summary>Lists of user properties that their caller reuses as soon as its call has ended, as one that pools them does.</summary>
-public sealed class ReusedPropertyTests : IAsyncLifetime
+public sealed class ReusedPropertyTests : MosquittoTest
 {
     // With their payloads, more than the sockets hold: most are not encoded while nothing is forwarded.
     private const int Count = 300;
     private const int PayloadBytes = 64 * 1024;
 
-    private readonly List<IMqttClient> _clients = [];
-    private MosquittoServer _server = null!;
-
-    public async ValueTask InitializeAsync()
-    {
-        RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
-        _server = await MosquittoServer.StartOwnAsync(new MosquittoServerOptions { MaxInflight = Count, MaxQueued = 100_000 });
-    }
-
-    public async ValueTask DisposeAsync()
-    {
-        foreach (var client in _clients)
-            client.Dispose();
-        if (_server is not null)
-            await _server.DisposeAsync();
-    }
+    private protected override MosquittoServerOptions ServerOptions { get; } = new() { MaxInflight = Count, MaxQueued = 100_000 };
 
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
     public async Task After_a_cancelled_call_no_message_has_what_its_list_holds_then(bool isBatched)
     {
-        var subscriber = new Subscriber(await ConnectAsync(_server.Port, isBatched: false));
+        var subscriber = new Subscriber(await ConnectAsync(Server.Port, isBatched: false));
         await subscriber.SubscribeAsync("#");
-        await using var proxy = TcpProxy.Start(_server.Host, _server.Port);
+        await using var proxy = TcpProxy.Start(Server.Host, Server.Port);
         var client = await ConnectAsync(proxy.Port, isBatched);
         using var transport = new MqttClientTransport(client, new MqttClientTransportOptions { ReceiveMaximum = Count });
         var messages = Enumerable.Range(0, Count).Select(static _ => Messages.One("topic", new string('x', PayloadBytes), properties: [Owner("its own")])).ToArray();
@@ -86,9 +71,8 @@ public sealed class ReusedPropertyTests : IAsyncLifetime
 
     private async Task<IMqttClient> ConnectAsync(int port, bool isBatched)
     {
-        var client = isBatched ? new MqttClientFactory().CreateMqttClient(new BatchedWriteClientAdapterFactory()) : new MqttClientFactory().CreateMqttClient();
-        _clients.Add(client);
-        var options = new MqttClientOptionsBuilder().WithProtocolVersion(MqttProtocolVersion.V500).WithClientId(Some.Name("client")).WithTcpServer(_server.Host, port).WithTimeout(Deadline.Time);
+        var client = MakeClient(isBatched);
+        var options = new MqttClientOptionsBuilder().WithProtocolVersion(MqttProtocolVersion.V500).WithClientId(Some.Name("client")).WithTcpServer(Server.Host, port).WithTimeout(Deadline.Time);
         await client.ConnectAsync(options.Build()).WithinDeadline();
         return client;
     }

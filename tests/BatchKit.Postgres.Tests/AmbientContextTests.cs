@@ -65,8 +65,7 @@ public sealed class AmbientContextTests(PostgresFixture postgres)
     [Fact]
     public async Task An_ambient_transaction_that_rolls_back_takes_no_repair_along()
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        await using var schema = await postgres.NewTablesAsync();
         await schema.ExecuteAsync("insert into {s}.queues (name) values ('tasks')");
         await schema.ExecuteAsync("insert into {s}.messages (queue, payload) select id, 'one' from {s}.queues");
 
@@ -79,8 +78,7 @@ public sealed class AmbientContextTests(PostgresFixture postgres)
     [Fact]
     public async Task A_queue_whose_transaction_did_not_commit_is_not_remembered()
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        await using var schema = await postgres.NewTablesAsync();
         // The server reports an error of the commit only after the new row.
         await schema.ExecuteAsync("create function {s}.refuse() returns trigger language plpgsql as $$ begin raise exception 'no commit'; end $$");
         await schema.ExecuteAsync("create constraint trigger refuse after insert on {s}.queues deferrable initially deferred for each row execute function {s}.refuse()");

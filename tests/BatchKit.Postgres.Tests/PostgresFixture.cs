@@ -31,6 +31,14 @@ public sealed class PostgresFixture()
     /// <summary>A schema that no other test uses, not created yet.</summary>
     public async Task<TestSchema> NewSchemaAsync(string? name = null) => TestSchema.On(await GetAsync(), name);
 
+    /// <summary>The same, with its tables.</summary>
+    public async Task<TestSchema> NewTablesAsync()
+    {
+        var schema = await NewSchemaAsync();
+        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        return schema;
+    }
+
     public override async ValueTask DisposeAsync()
     {
         if (_pooler is { } pooler)

@@ -18,10 +18,7 @@ public sealed class PostgresHostTests(PostgresFixture postgres)
     {
         await using var schema = await postgres.NewSchemaAsync();
         var handler = new KeepingHandler();
-        using var host = Build(
-            schema.DataSource,
-            builder => builder.UsePostgres(options => options.Schema = schema.Name),
-            services => services.AddPostgresQueueReceiver("npcs", _ => handler, options => options.Schema = schema.Name));
+        using var host = Build(schema, "npcs", handler);
         await host.StartAsync(TestContext.Current.CancellationToken);
         var output = host.Services.GetRequiredService<IOutputBuffer>();
 
@@ -123,10 +120,7 @@ public sealed class PostgresHostTests(PostgresFixture postgres)
         RequiredServer.SkipWhen(PostgresServer.WhyNotInstalled);
         await using var server = await PostgresServer.StartOwnAsync();
         await using var schema = TestSchema.On(server);
-        using var host = Build(
-            schema.DataSource,
-            builder => builder.UsePostgres(options => options.Schema = schema.Name),
-            services => services.AddPostgresQueueReceiver("tasks", _ => new KeepingHandler(), options => options.Schema = schema.Name));
+        using var host = Build(schema, "tasks", new KeepingHandler());
         await host.StartAsync(TestContext.Current.CancellationToken);
         await WaitForHealthAsync(host, HealthStatus.Healthy, HealthStatus.Healthy);
 
@@ -165,10 +159,7 @@ public sealed class PostgresHostTests(PostgresFixture postgres)
     {
         await using var schema = await postgres.NewSchemaAsync();
         var handler = new KeepingHandler();
-        using var host = Build(
-            schema.DataSource,
-            builder => builder.UsePostgres(options => options.Schema = schema.Name),
-            services => services.AddPostgresQueueReceiver("tasks", _ => handler, options => options.Schema = schema.Name));
+        using var host = Build(schema, "tasks", handler);
         await host.StartAsync(TestContext.Current.CancellationToken);
         var receiver = host.Services.GetRequiredKeyedService<PostgresQueueReceiver>("tasks");
 
@@ -185,6 +176,12 @@ public sealed class PostgresHostTests(PostgresFixture postgres)
     }
 
     private static NpgsqlDataSource Nowhere() => NpgsqlDataSource.Create("Host=127.0.0.1;Port=1;Username=nobody");
+
+    /// <summary>A host that sends to a schema, and receives from one of its queues.</summary>
+    private static IHost Build(TestSchema schema, string queue, IMessageHandler<QueueMessage> handler) => Build(
+        schema.DataSource,
+        builder => builder.UsePostgres(options => options.Schema = schema.Name),
+        services => services.AddPostgresQueueReceiver(queue, _ => handler, options => options.Schema = schema.Name));
 
     private static IHost Build(NpgsqlDataSource? dataSource, Action<BatchKitBuilder> use, Action<IServiceCollection>? add = null)
     {

@@ -1,6 +1,7 @@
 using System.Diagnostics;
 using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Tests.Receiving;
+using BatchKit.Postgres.Tests.Sending;
 using BatchKit.Testing;
 using BatchKit.TestServers.Postgres;
 using BatchKit.Transports;
@@ -47,13 +48,12 @@ public sealed class TraceTests(PostgresFixture postgres) : IDisposable
     [Fact]
     public async Task Messages_of_several_sends_are_handled_in_a_span_that_links_to_each()
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await using var transport = new PostgresQueueTransport(schema.DataSource, new PostgresOptions { Schema = schema.Name });
+        await using var place = await SendingPlace.MakeAsync(postgres);
         var handler = new ScriptedHandler();
 
-        var first = await _spans.InSpanAsync(() => SendAsync(transport, 1, Some.Message("one")));
-        var second = await _spans.InSpanAsync(() => SendAsync(transport, 2, Some.Message("two"), Some.Message("three")));
-        await using var receiver = await StartAsync(schema, handler, shards: 0);
+        var first = await _spans.InSpanAsync(() => SendAsync(place.Transport, 1, Some.Message("one")));
+        var second = await _spans.InSpanAsync(() => SendAsync(place.Transport, 2, Some.Message("two"), Some.Message("three")));
+        await using var receiver = await StartAsync(place.Schema, handler, shards: 0);
         var span = await _spans.WaitForAsync($"process {Queue}", first);
 
         Assert.Equal(new HashSet<ActivitySpanId> { first.SpanId, second.SpanId }, SpanCollector.Links(span).ToHashSet());
@@ -63,12 +63,11 @@ public sealed class TraceTests(PostgresFixture postgres) : IDisposable
     [Fact]
     public async Task A_handler_that_throws_is_an_error_of_its_span()
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await using var transport = new PostgresQueueTransport(schema.DataSource, new PostgresOptions { Schema = schema.Name });
+        await using var place = await SendingPlace.MakeAsync(postgres);
         var handler = new ScriptedHandler(static (_, _) => throw new NotSupportedException());
 
-        var sender = await _spans.InSpanAsync(() => SendAsync(transport, 1, Some.Message("one")));
-        await using var receiver = await StartAsync(schema, handler, shards: 0);
+        var sender = await _spans.InSpanAsync(() => SendAsync(place.Transport, 1, Some.Message("one")));
+        await using var receiver = await StartAsync(place.Schema, handler, shards: 0);
         var span = await _spans.WaitForAsync($"process {Queue}", sender);
 
         Assert.Equal((ActivityStatusCode.Error, typeof(NotSupportedException).FullName), (span.Status, span.GetTagItem("error.type")));
@@ -77,26 +76,24 @@ public sealed class TraceTests(PostgresFixture postgres) : IDisposable
     [Fact]
     public async Task A_row_without_a_recorded_span_is_stored_as_before()
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await using var transport = new PostgresQueueTransport(schema.DataSource, new PostgresOptions { Schema = schema.Name });
+        await using var place = await SendingPlace.MakeAsync(postgres);
         Activity.Current = null;
 
-        await SendAsync(transport, 1, Some.Message("plain"));
-        await SendAsync(transport, 2, Some.Message("high", QueueMessageHeader.Create(priority: 3)));
+        await SendAsync(place.Transport, 1, Some.Message("plain"));
+        await SendAsync(place.Transport, 2, Some.Message("high", QueueMessageHeader.Create(priority: 3)));
 
-        Assert.Equal(2L, await schema.ScalarAsync<long>("select count(*) from {s}.messages where header is null"));
+        Assert.Equal(2L, await place.Schema.ScalarAsync<long>("select count(*) from {s}.messages where header is null"));
     }
 
     [Fact]
     public async Task A_priority_takes_nothing_else_from_a_header()
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await using var transport = new PostgresQueueTransport(schema.DataSource, new PostgresOptions { Schema = schema.Name });
+        await using var place = await SendingPlace.MakeAsync(postgres);
         var full = new MessageHeader { Type = "type", ReplyTo = "answers", CorrelationData = [1, 2], IsRetained = true, Properties = [new(QueueMessageHeader.PriorityProperty, "3")] };
 
-        await SendAsync(transport, 1, Some.Message("full", full));
+        await SendAsync(place.Transport, 1, Some.Message("full", full));
 
-        var read = StoredHeader.Read(await schema.ScalarAsync<byte[]>("select header from {s}.messages"))!;
+        var read = StoredHeader.Read(await place.Schema.ScalarAsync<byte[]>("select header from {s}.messages"))!;
         Assert.Equal(("type", "answers", true), (read.Type, read.ReplyTo, read.IsRetained));
         Assert.Equal([1, 2], read.CorrelationData);
         Assert.Empty(read.Properties);

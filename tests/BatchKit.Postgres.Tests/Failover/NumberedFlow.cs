@@ -74,7 +74,6 @@ internal sealed class NumberedFlow(string name, int keys) : IMessageHandler<Queu
         return longest;
     });
 
-    /// <summary>Checks that each acknowledged message has arrived.</summary>
     public void AssertAllArrived() => Assert.Empty(Missing);
 
     /// <summary>Checks that each acknowledged message has arrived, and that the first arrivals of each key's are in the order in which they were written.</summary>

@@ -67,8 +67,7 @@ public sealed class OutboxEnqueueTests(PostgresFixture postgres)
     [Trait("Lane", "slow: many handles or messages")]
     public async Task One_call_may_store_ten_thousand_frames_and_all_or_none_are_stored()
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        await using var schema = await postgres.NewTablesAsync();
         var queue = await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync("outbox", 1, TestContext.Current.CancellationToken);
         var insert = new OutboxInsert(new Tables(schema.Name), TimeSpan.FromMinutes(1));
         var frames = Enumerable.Range(0, 10_000).Select(number => Some.Bytes($"{number} {new string('x', 4096)}")).ToArray();

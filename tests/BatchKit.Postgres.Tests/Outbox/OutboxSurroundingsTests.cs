@@ -23,8 +23,7 @@ public sealed class OutboxSurroundingsTests(PostgresFixture postgres)
     [Fact]
     public async Task Rights_that_are_taken_away_are_a_fault_that_names_them_until_they_are_back()
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        await using var schema = await postgres.NewTablesAsync();
         var user = schema.Name;
         await using var dataSource = await schema.OpenAsOwnRoleAsync();
         var arrived = new CollectingTransport();

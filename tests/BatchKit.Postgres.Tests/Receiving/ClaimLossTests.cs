@@ -7,16 +7,11 @@ public sealed class ClaimLossTests(PostgresFixture fixture)
     {
         // A renewal may be late by two thirds of it.
         var limit = TimeSpan.FromSeconds(5);
-        var (began, open) = (Signal(), Signal());
-        var handler = new ScriptedHandler(async (_, _) =>
-        {
-            began.TrySetResult();
-            await open.Task;
-        });
+        var handler = ScriptedHandler.Gated(out var began, out var open);
         await using var scene = await ReceiverScene.OpenAsync(fixture, handler, options => options.ClaimTimeLimit = limit);
         await scene.Claims.InsertAsync("a");
         await scene.StartAsync();
-        await began.Task.WithinDeadline();
+        await began.WithinDeadline();
         var first = await scene.Claims.Schema.ScalarAsync<DateTime>("select until from {s}.claims");
 
         await Until.TrueAsync(async () => await scene.Claims.Schema.ScalarAsync<DateTime>("select until from {s}.claims") >= first + limit);

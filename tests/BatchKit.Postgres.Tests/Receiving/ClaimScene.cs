@@ -54,6 +54,10 @@ internal sealed class ClaimScene : IAsyncDisposable
             await Schema.ExecuteAsync($"insert into {{s}}.messages (queue, rank, payload) values ({Queue.Id}, {rank}, '{text}'::bytea)");
     }
 
+    /// <summary>Inserts a message for each number from one on.</summary>
+    public Task InsertNumbersAsync(int count) =>
+        Schema.ExecuteAsync($"insert into {{s}}.messages (queue, payload) select {Queue.Id}, convert_to(number::text, 'UTF8') from generate_series(1, {count}) as number");
+
     public async Task InsertUniqueAsync(string text, string key)
     {
         await Schema.ExecuteAsync($"insert into {{s}}.unique_keys values ({Queue.Id}, '{key}')");

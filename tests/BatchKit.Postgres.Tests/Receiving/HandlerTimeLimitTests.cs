@@ -1,4 +1,3 @@
-using System.Text;
 using BatchKit.Postgres.Schema;
 using BatchKit.Testing;
 
@@ -55,7 +54,7 @@ public sealed class HandlerTimeLimitTests(PostgresFixture fixture)
         var open = Signal();
         var handler = new ScriptedHandler(async (batch, _) =>
         {
-            if (batch[0].Attempt > 1 || TextOf(batch[0]) == "b")
+            if (batch[0].Attempt > 1 || ClaimScene.TextOf(batch[0]) == "b")
                 return;
             if (blocksItsThread)
                 open.Task.Wait(CancellationToken.None);
@@ -130,7 +129,7 @@ public sealed class HandlerTimeLimitTests(PostgresFixture fixture)
             Interlocked.Decrement(ref running);
         });
         await using var scene = await OpenAsync(hanging, options => (options.Concurrency, options.BatchSize, options.Prefetch, options.MaxAttempts) = (4, 1, prefetch, 100));
-        await scene.Claims.Schema.ExecuteAsync($"insert into {{s}}.messages (queue, payload) select {scene.Claims.Queue.Id}, convert_to(number::text, 'UTF8') from generate_series(1, 50) as number");
+        await scene.Claims.InsertNumbersAsync(50);
         await scene.StartAsync();
 
         await scene.UntilAsync(static statistics => statistics is { AbandonedHandlers: >= 10, HandlingMessages: 0, PrefetchedMessages: 0 });
@@ -157,7 +156,7 @@ public sealed class HandlerTimeLimitTests(PostgresFixture fixture)
                 await open.Task;
         });
         await using var scene = await OpenAsync(handler, static options => (options.Concurrency, options.BatchSize, options.PollInterval) = (10, 1, TimeSpan.FromMinutes(10)));
-        await scene.Claims.Schema.ExecuteAsync($"insert into {{s}}.messages (queue, payload) select {scene.Claims.Queue.Id}, convert_to(number::text, 'UTF8') from generate_series(1, 10) as number");
+        await scene.Claims.InsertNumbersAsync(10);
         await scene.StartAsync();
         await scene.UntilAsync(static statistics => statistics.AbandonedHandlers == 10);
 
@@ -174,7 +173,7 @@ public sealed class HandlerTimeLimitTests(PostgresFixture fixture)
         var open = Signal();
         var handler = new ScriptedHandler(async (batch, _) =>
         {
-            if (batch is [{ Attempt: 1 }, ..] && TextOf(batch[0]) == "a1")
+            if (batch is [{ Attempt: 1 }, ..] && ClaimScene.TextOf(batch[0]) == "a1")
                 await open.Task;
         });
         var options = new PostgresQueueReceiverOptions
@@ -240,8 +239,6 @@ public sealed class HandlerTimeLimitTests(PostgresFixture fixture)
             options.HandlerTimeLimit = TimeSpan.FromMilliseconds(100);
             configure(options);
         });
-
-    private static string TextOf(QueueMessage message) => Encoding.UTF8.GetString(message.Payload.Span);
 
     private static void InterlockedMax(ref int most, int value)
     {

@@ -7,16 +7,11 @@ public sealed class PauseTests(PostgresFixture fixture)
     [InlineData(6)]
     public async Task A_pause_settles_what_is_in_hand_and_claims_nothing_until_it_is_resumed(int prefetch)
     {
-        var (began, open) = (Signal(), Signal());
-        var handler = new ScriptedHandler(async (_, _) =>
-        {
-            began.TrySetResult();
-            await open.Task;
-        });
+        var handler = ScriptedHandler.Gated(out var began, out var open);
         await using var scene = await ReceiverScene.OpenAsync(fixture, handler, options => (options.Concurrency, options.BatchSize, options.Prefetch) = (1, 2, prefetch));
         await scene.Claims.InsertAsync("a", "b", "c", "d", "e", "f");
         await scene.StartAsync();
-        await began.Task.WithinDeadline();
+        await began.WithinDeadline();
 
         var pausing = scene.Receiver.PauseAsync(TestContext.Current.CancellationToken);
         var isEarly = pausing.IsCompleted;
@@ -60,16 +55,11 @@ public sealed class PauseTests(PostgresFixture fixture)
     [Fact]
     public async Task Whoever_no_longer_waits_leaves_the_pause_and_a_resume_ends_the_wait()
     {
-        var (began, open) = (Signal(), Signal());
-        var handler = new ScriptedHandler(async (_, _) =>
-        {
-            began.TrySetResult();
-            await open.Task;
-        });
+        var handler = ScriptedHandler.Gated(out var began, out var open);
         await using var scene = await ReceiverScene.OpenAsync(fixture, handler);
         await scene.Claims.InsertAsync("a");
         await scene.StartAsync();
-        await began.Task.WithinDeadline();
+        await began.WithinDeadline();
         using var cancellation = new CancellationTokenSource();
 
         var first = scene.Receiver.PauseAsync(cancellation.Token);
@@ -99,7 +89,7 @@ public sealed class PauseTests(PostgresFixture fixture)
             Interlocked.Decrement(ref running);
         });
         await using var scene = await ReceiverScene.OpenAsync(fixture, handler, options => (options.Concurrency, options.BatchSize, options.Prefetch) = (4, 5, prefetch));
-        await scene.Claims.Schema.ExecuteAsync($"insert into {{s}}.messages (queue, payload) select {scene.Claims.Queue.Id}, convert_to(number::text, 'UTF8') from generate_series(1, 2000) as number");
+        await scene.Claims.InsertNumbersAsync(2000);
         await scene.StartAsync();
 
         for (var pause = 1; pause <= 20; pause++)
@@ -124,6 +114,4 @@ public sealed class PauseTests(PostgresFixture fixture)
         await Until.TrueAsync(async () => (await scene.Claims.WaitingAsync()).EndsWith("late:0", StringComparison.Ordinal));
         Assert.Equal(claimed, scene.Statistics.ClaimedBatches);
     }
-
-    private static TaskCompletionSource Signal() => new(TaskCreationOptions.RunContinuationsAsynchronously);
 }

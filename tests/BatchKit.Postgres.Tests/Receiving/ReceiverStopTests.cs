@@ -5,16 +5,11 @@ public sealed class ReceiverStopTests(PostgresFixture fixture)
     [Fact]
     public async Task A_stop_lets_handlers_finish_and_settles_what_they_did()
     {
-        var (began, open) = (Signal(), Signal());
-        var handler = new ScriptedHandler(async (_, _) =>
-        {
-            began.TrySetResult();
-            await open.Task;
-        });
+        var handler = ScriptedHandler.Gated(out var began, out var open);
         await using var scene = await ReceiverScene.OpenAsync(fixture, handler, static options => (options.Concurrency, options.BatchSize) = (1, 1));
         await scene.Claims.InsertAsync("a", "b");
         await scene.StartAsync();
-        await began.Task.WithinDeadline();
+        await began.WithinDeadline();
 
         var stopping = scene.StopAsync();
         open.SetResult();
@@ -52,16 +47,11 @@ public sealed class ReceiverStopTests(PostgresFixture fixture)
     [Fact]
     public async Task A_handler_that_does_not_end_is_left_and_its_messages_given_back()
     {
-        var (began, never) = (Signal(), Signal());
-        var handler = new ScriptedHandler(async (_, _) =>
-        {
-            began.TrySetResult();
-            await never.Task;
-        });
+        var handler = ScriptedHandler.Gated(out var began, out var never);
         await using var scene = await ReceiverScene.OpenAsync(fixture, handler, static options => options.StopTimeout = TimeSpan.Zero);
         await scene.Claims.InsertAsync("a");
         await scene.StartAsync();
-        await began.Task.WithinDeadline();
+        await began.WithinDeadline();
 
         await scene.StopAsync();
 
@@ -73,16 +63,11 @@ public sealed class ReceiverStopTests(PostgresFixture fixture)
     [Fact]
     public async Task What_was_prefetched_is_given_back_at_the_stop()
     {
-        var (began, open) = (Signal(), Signal());
-        var handler = new ScriptedHandler(async (_, _) =>
-        {
-            began.TrySetResult();
-            await open.Task;
-        });
+        var handler = ScriptedHandler.Gated(out var began, out var open);
         await using var scene = await ReceiverScene.OpenAsync(fixture, handler, static options => (options.Concurrency, options.BatchSize, options.Prefetch) = (1, 2, 6));
         await scene.Claims.InsertAsync("a", "b", "c", "d", "e", "f");
         await scene.StartAsync();
-        await began.Task.WithinDeadline();
+        await began.WithinDeadline();
 
         var stopping = scene.StopAsync();
         open.SetResult();

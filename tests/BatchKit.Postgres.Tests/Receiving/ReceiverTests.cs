@@ -1,5 +1,3 @@
-using System.Text;
-
 namespace BatchKit.Postgres.Tests.Receiving;
 
 public sealed class ReceiverTests(PostgresFixture fixture)
@@ -11,7 +9,7 @@ public sealed class ReceiverTests(PostgresFixture fixture)
     {
         var handler = new ScriptedHandler();
         await using var scene = await ReceiverScene.OpenAsync(fixture, handler, options => (options.BatchSize, options.Prefetch) = (10, prefetch));
-        await InsertNumbersAsync(scene, 1000);
+        await scene.Claims.InsertNumbersAsync(1000);
 
         await scene.StartAsync();
         await scene.UntilAsync(static statistics => statistics.CompletedMessages == 1000);
@@ -28,9 +26,9 @@ public sealed class ReceiverTests(PostgresFixture fixture)
     [InlineData(200)]
     public async Task A_poison_message_alone_dies_and_its_neighbours_are_done_once(int prefetch)
     {
-        var handler = new ScriptedHandler(static (batch, _) => batch.Any(static message => TextOf(message) == "500") ? throw new InvalidOperationException("It is poison.") : ValueTask.CompletedTask);
+        var handler = new ScriptedHandler(static (batch, _) => batch.Any(static message => ClaimScene.TextOf(message) == "500") ? throw new InvalidOperationException("It is poison.") : ValueTask.CompletedTask);
         await using var scene = await ReceiverScene.OpenAsync(fixture, handler, options => (options.MaxAttempts, options.Prefetch) = (3, prefetch));
-        await InsertNumbersAsync(scene, 1000);
+        await scene.Claims.InsertNumbersAsync(1000);
 
         await scene.StartAsync();
         await scene.UntilAsync(static statistics => statistics.CompletedMessages + statistics.BuriedMessages == 1000);
@@ -139,9 +137,4 @@ public sealed class ReceiverTests(PostgresFixture fixture)
         Assert.Null(scene.Receiver.Fault);
         Assert.Equal(1, scene.Statistics.ClaimedBatches);
     }
-
-    private static string TextOf(QueueMessage message) => Encoding.UTF8.GetString(message.Payload.Span);
-
-    private static Task InsertNumbersAsync(ReceiverScene scene, int count) =>
-        scene.Claims.Schema.ExecuteAsync($"insert into {{s}}.messages (queue, payload) select {scene.Claims.Queue.Id}, convert_to(number::text, 'UTF8') from generate_series(1, {count}) as number");
 }

@@ -25,6 +25,18 @@ internal sealed class ScriptedHandler(Func<IReadOnlyList<QueueMessage>, Cancella
         }
     }
 
+    /// <summary>Makes a handler that tells when its first call has begun, and whose calls wait until the gate is open.</summary>
+    public static ScriptedHandler Gated(out Task began, out TaskCompletionSource open)
+    {
+        var (first, gate) = (new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously));
+        (began, open) = (first.Task, gate);
+        return new ScriptedHandler(async (_, _) =>
+        {
+            first.TrySetResult();
+            await gate.Task;
+        });
+    }
+
     public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         try

@@ -10,15 +10,10 @@ public sealed class UniqueScopeTests(PostgresFixture fixture)
     [InlineData(4)]
     public async Task One_message_waits_beside_one_that_is_handled(int shards)
     {
-        var (began, open) = (Signal(), Signal());
-        var handler = new ScriptedHandler(async (_, _) =>
-        {
-            began.TrySetResult();
-            await open.Task;
-        });
+        var handler = ScriptedHandler.Gated(out var began, out var open);
         await using var queue = await StartAsync(handler, shards);
         await queue.WriteAsync("first", UniqueScope.Waiting);
-        await began.Task.WithinDeadline();
+        await began.WithinDeadline();
 
         await queue.WriteAsync("second", UniqueScope.Waiting);
         await queue.WriteAsync("third", UniqueScope.Waiting);
@@ -32,15 +27,10 @@ public sealed class UniqueScopeTests(PostgresFixture fixture)
     [Fact]
     public async Task A_prefetched_message_waits_no_more()
     {
-        var (began, open) = (Signal(), Signal());
-        var handler = new ScriptedHandler(async (_, _) =>
-        {
-            began.TrySetResult();
-            await open.Task;
-        });
+        var handler = ScriptedHandler.Gated(out var began, out var open);
         await using var queue = await StartAsync(handler, shards: 0, prefetch: 200);
         await queue.WriteAsync("first", UniqueScope.Waiting);
-        await began.Task.WithinDeadline();
+        await began.WithinDeadline();
 
         await queue.WriteAsync("second", UniqueScope.Waiting);
         await Until.TrueAsync(() => queue.Receiver.GetStatistics().PrefetchedMessages == 1);
@@ -57,15 +47,10 @@ public sealed class UniqueScopeTests(PostgresFixture fixture)
     [InlineData(4)]
     public async Task By_default_what_arrives_while_it_is_handled_is_dropped(int shards)
     {
-        var (began, open) = (Signal(), Signal());
-        var handler = new ScriptedHandler(async (_, _) =>
-        {
-            began.TrySetResult();
-            await open.Task;
-        });
+        var handler = ScriptedHandler.Gated(out var began, out var open);
         await using var queue = await StartAsync(handler, shards);
         await queue.WriteAsync("first", UniqueScope.Unsettled);
-        await began.Task.WithinDeadline();
+        await began.WithinDeadline();
 
         await queue.WriteAsync("second", UniqueScope.Unsettled);
         await queue.WriteAsync("third", UniqueScope.Waiting);

@@ -16,20 +16,13 @@ public sealed class UpkeepTests(PostgresFixture fixture)
         Assert.Equal(0, report.Returned + report.Buried);
     }
 
-    [Fact]
-    public async Task Ready_messages_are_work()
+    [Theory]
+    [InlineData("ready", 0)]
+    [InlineData("due again", 1)]
+    public async Task Ready_messages_and_due_retries_are_work(string text, int attempts)
     {
         await using var scene = await ClaimScene.OpenAsync(fixture);
-        await scene.InsertAsync("a");
-
-        Assert.True((await scene.UpkeepAsync()).HasWork);
-    }
-
-    [Fact]
-    public async Task Due_retries_are_work()
-    {
-        await using var scene = await ClaimScene.OpenAsync(fixture);
-        await scene.InsertRetryAsync("a", attempts: 1);
+        await (attempts == 0 ? scene.InsertAsync(text) : scene.InsertRetryAsync(text, attempts));
 
         Assert.True((await scene.UpkeepAsync()).HasWork);
     }
@@ -99,26 +92,17 @@ public sealed class UpkeepTests(PostgresFixture fixture)
         Assert.Equal(1, await scene.CountAsync("claims"));
     }
 
-    [Fact]
-    public async Task Dead_rows_go_after_their_retention()
+    [Theory]
+    [InlineData(2, "young:1")]
+    [InlineData(null, "old:1 young:1")]
+    public async Task Dead_rows_go_after_their_retention_and_stay_without_one(int? days, string left)
     {
-        await using var scene = await ClaimScene.OpenAsync(fixture, static options => options.DeadRetention = TimeSpan.FromDays(2));
+        await using var scene = await ClaimScene.OpenAsync(fixture, options => options.DeadRetention = days is { } kept ? TimeSpan.FromDays(kept) : null);
         await InsertDeadAsync(scene);
 
         await scene.UpkeepAsync();
 
-        Assert.Equal("young:1", await scene.DeadAsync());
-    }
-
-    [Fact]
-    public async Task Without_retention_dead_rows_stay()
-    {
-        await using var scene = await ClaimScene.OpenAsync(fixture, static options => options.DeadRetention = null);
-        await InsertDeadAsync(scene);
-
-        await scene.UpkeepAsync();
-
-        Assert.Equal("old:1 young:1", await scene.DeadAsync());
+        Assert.Equal(left, await scene.DeadAsync());
     }
 
     [Fact]

@@ -87,8 +87,7 @@ public sealed class LostQueueTests(PostgresFixture postgres)
     [Fact]
     public async Task A_transaction_with_an_older_snapshot_stores_in_an_outbox_that_its_call_creates()
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        await using var schema = await postgres.NewTablesAsync();
         var arrived = new CollectingTransport();
         await using var outbox = new PostgresOutbox(schema.DataSource, arrived, new PostgresOutboxOptions { Schema = schema.Name, PollInterval = TimeSpan.FromMilliseconds(50) });
         await using var connection = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);

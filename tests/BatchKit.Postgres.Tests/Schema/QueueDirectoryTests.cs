@@ -8,8 +8,7 @@ public sealed class QueueDirectoryTests(PostgresFixture postgres)
     [Fact]
     public async Task Twenty_at_once_find_one_queue_with_its_shards()
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        await using var schema = await postgres.NewTablesAsync();
 
         var entries = await Task.WhenAll(Enumerable.Range(0, 20).Select(async _ =>
         {
@@ -24,8 +23,7 @@ public sealed class QueueDirectoryTests(PostgresFixture postgres)
     [Fact]
     public async Task A_queue_keeps_the_shards_that_it_was_made_with()
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        await using var schema = await postgres.NewTablesAsync();
         await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync("tasks", 0, TestContext.Current.CancellationToken);
 
         var entry = await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync("tasks", 8, TestContext.Current.CancellationToken);
@@ -38,8 +36,7 @@ public sealed class QueueDirectoryTests(PostgresFixture postgres)
     [Trait("Lane", "slow: many handles or messages")]
     public async Task More_queues_than_it_remembers_are_found_all_the_same()
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        await using var schema = await postgres.NewTablesAsync();
         await schema.ExecuteAsync("insert into {s}.queues (name) select 'queue ' || n from generate_series(1, 5000) as n");
         var directory = new QueueDirectory(schema.DataSource, new Tables(schema.Name));
 
@@ -58,8 +55,7 @@ public sealed class QueueDirectoryTests(PostgresFixture postgres)
     [InlineData(" ")]
     public async Task A_queue_may_have_any_name(string name)
     {
-        await using var schema = await postgres.NewSchemaAsync();
-        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        await using var schema = await postgres.NewTablesAsync();
 
         await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync(name, 0, TestContext.Current.CancellationToken);
 
@@ -71,8 +67,7 @@ public sealed class QueueDirectoryTests(PostgresFixture postgres)
     {
         var random = new Random(4711);
         var name = string.Concat(Enumerable.Range(0, QueueLimits.MaxNameBytes / 2).Select(_ => (char)random.Next(0x100, 0x7ff)));
-        await using var schema = await postgres.NewSchemaAsync();
-        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        await using var schema = await postgres.NewTablesAsync();
 
         await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync(name, 0, TestContext.Current.CancellationToken);
 

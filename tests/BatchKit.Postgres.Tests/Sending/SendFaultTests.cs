@@ -7,37 +7,17 @@ namespace BatchKit.Postgres.Tests.Sending;
 /// <summary>Whatever the server says no to is reported with its cause, and the same send succeeds when it says yes again.</summary>
 public sealed class SendFaultTests(PostgresFixture postgres)
 {
-    [Fact]
-    public async Task A_statement_timeout_of_the_server_is_reported_and_loses_nothing()
+    [Theory]
+    [InlineData("statement_timeout=1s", PostgresErrorCodes.QueryCanceled)]
+    [InlineData("lock_timeout=100ms", PostgresErrorCodes.LockNotAvailable)]
+    public async Task A_time_limit_of_the_server_is_reported_and_loses_nothing(string setting, string code)
     {
-        await using var place = SendingPlace.Make(await postgres.NewSchemaAsync(), settings: "Options=-c statement_timeout=1s");
+        await using var place = SendingPlace.Make(await postgres.NewSchemaAsync(), settings: $"Options=-c {setting}");
         await place.RetrySendAsync(1, "one");
-        IOException error;
-        await using (var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken))
-        await using (var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken))
-        {
-            await LockProducersAsync(rival, place);
-            error = await place.FailSendAsync(2, "two");
-        }
 
-        Assert.Equal(PostgresErrorCodes.QueryCanceled, Assert.IsType<PostgresException>(error.InnerException).SqlState);
-        await SucceedAsync(place);
-    }
+        var error = await WhileProducersAreLockedAsync(place, () => place.FailSendAsync(2, "two"));
 
-    [Fact]
-    public async Task A_lock_timeout_is_reported_and_loses_nothing()
-    {
-        await using var place = SendingPlace.Make(await postgres.NewSchemaAsync(), settings: "Options=-c lock_timeout=100ms");
-        await place.RetrySendAsync(1, "one");
-        IOException error;
-        await using (var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken))
-        await using (var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken))
-        {
-            await LockProducersAsync(rival, place);
-            error = await place.FailSendAsync(2, "two");
-        }
-
-        Assert.Equal(PostgresErrorCodes.LockNotAvailable, Assert.IsType<PostgresException>(error.InnerException).SqlState);
+        Assert.Equal(code, Assert.IsType<PostgresException>(error.InnerException).SqlState);
         await SucceedAsync(place);
     }
 
@@ -46,13 +26,8 @@ public sealed class SendFaultTests(PostgresFixture postgres)
     {
         await using var place = await SendingPlace.MakeAsync(postgres, options => options.CommandTimeout = TimeSpan.FromSeconds(1));
         await place.RetrySendAsync(1, "one");
-        IOException error;
-        await using (var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken))
-        await using (var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken))
-        {
-            await LockProducersAsync(rival, place);
-            error = await place.FailSendAsync(2, "two");
-        }
+
+        var error = await WhileProducersAreLockedAsync(place, () => place.FailSendAsync(2, "two"));
 
         Assert.IsType<TimeoutException>(error.InnerException);
         Assert.Contains(nameof(PostgresOptions.CommandTimeout), error.Message, StringComparison.Ordinal);
@@ -161,16 +136,15 @@ public sealed class SendFaultTests(PostgresFixture postgres)
     {
         await using var place = await SendingPlace.MakeAsync(postgres);
         await place.RetrySendAsync(1, "one");
-        await using (var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken))
-        await using (var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken))
+        using var cancelling = new CancellationTokenSource();
+
+        await WhileProducersAreLockedAsync(place, async () =>
         {
-            await LockProducersAsync(rival, place);
-            using var cancelling = new CancellationTokenSource();
             var sending = place.Transport.SendAsync(new[] { place.Batch("tasks", 2, "two") }, cancelling.Token).AsTask();
             await place.WaitForLockedAsync();
             await cancelling.CancelAsync();
-            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => sending.WithinDeadline());
-        }
+            return await Assert.ThrowsAnyAsync<OperationCanceledException>(() => sending.WithinDeadline());
+        });
 
         await SucceedAsync(place);
     }
@@ -179,6 +153,14 @@ public sealed class SendFaultTests(PostgresFixture postgres)
     {
         await place.RetrySendAsync(2, "two");
         Assert.Equal(["one", "two"], await place.TextsAsync());
+    }
+
+    private static async Task<T> WhileProducersAreLockedAsync<T>(SendingPlace place, Func<Task<T>> act)
+    {
+        await using var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        await using var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken);
+        await LockProducersAsync(rival, place);
+        return await act();
     }
 
     private static Task LockProducersAsync(NpgsqlConnection connection, SendingPlace place) => ExecuteAsync(connection, $"select from {place.Schema.Quoted}.producers for update");

@@ -138,17 +138,6 @@ public sealed class SendTests(PostgresFixture postgres)
     }
 
     [Fact]
-    public async Task More_messages_than_one_statement_takes_are_stored_in_order()
-    {
-        await using var place = await SendingPlace.MakeAsync(postgres);
-        var batches = Enumerable.Range(0, 5).Select(number => place.Batch("tasks", number + 1, Some.Lines(9000, start: number * 9000))).ToArray();
-
-        await place.SendAsync(batches);
-
-        Assert.Equal(Some.Lines(45_000), await place.TextsAsync());
-    }
-
-    [Fact]
     public async Task A_message_as_large_as_it_says_is_taken_and_a_larger_batch_refused()
     {
         await using var place = await SendingPlace.MakeAsync(postgres, options => options.MaxStatementBytes = 8192);

@@ -1,4 +1,3 @@
-using System.Text;
 using BatchKit.MQTTnet.Tests.Support;
 using BatchKit.Testing;
 using BatchKit.TestServers.Mosquitto;

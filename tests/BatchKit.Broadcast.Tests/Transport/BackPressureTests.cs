@@ -1,5 +1,4 @@
 using System.Collections.Concurrent;
-using System.Net;
 using System.Net.Sockets;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Tests.Support;

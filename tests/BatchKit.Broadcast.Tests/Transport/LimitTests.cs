@@ -5,7 +5,6 @@ using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Connections;
 using BatchKit.Broadcast.Tests.Support;
 using BatchKit.Broadcast.Tests.Tcp;
-using BatchKit.Broadcast.Tests.WebSockets;
 using BatchKit.Testing;
 using BatchKit.Transports;
 

@@ -1,5 +1,4 @@
 using System.Text;
-using BatchKit.Broadcast.Tests.Support;
 using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.WebSockets;

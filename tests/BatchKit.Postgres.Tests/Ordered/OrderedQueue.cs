@@ -32,25 +32,16 @@ internal sealed class OrderedQueue : IAsyncDisposable
 
     public ShardStore Store { get; }
 
-    public static async Task<OrderedQueue> OpenAsync(PostgresServer server, int shards = 1, Action<PostgresQueueReceiverOptions>? configure = null)
+    /// <summary>Makes the tables in a schema of its own, or again in one that was dropped.</summary>
+    public static async Task<OrderedQueue> OpenAsync(PostgresServer server, int shards = 1, Action<PostgresQueueReceiverOptions>? configure = null, string? name = null)
     {
-        var schema = TestSchema.On(server);
+        var schema = TestSchema.On(server, name);
         await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
         var options = new PostgresQueueReceiverOptions { Schema = schema.Name, Queue = "ordered", Shards = shards };
         configure?.Invoke(options);
         var connection = await schema.DataSource.OpenConnectionAsync();
         var entry = await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync(options.Queue, shards, CancellationToken.None);
         return new OrderedQueue(schema, connection, options, entry);
-    }
-
-    /// <summary>Makes the tables again in a schema that was dropped, with the same queue.</summary>
-    public static async Task<OrderedQueue> OpenAgainAsync(PostgresServer server, string name)
-    {
-        var schema = TestSchema.On(server, name);
-        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
-        var options = new PostgresQueueReceiverOptions { Schema = schema.Name, Queue = "ordered", Shards = 1 };
-        var entry = await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync(options.Queue, options.Shards, CancellationToken.None);
-        return new OrderedQueue(schema, await schema.DataSource.OpenConnectionAsync(), options, entry);
     }
 
     public ShardStore MakeStore(string worker, ILogger? logger = null) => new(Tables, _entry, _options, worker, logger ?? NullLogger.Instance);

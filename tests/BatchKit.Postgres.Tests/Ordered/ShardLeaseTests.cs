@@ -71,7 +71,7 @@ public sealed class ShardLeaseTests(PostgresFixture fixture)
         await queue.AddAsync("a:1");
         var zombie = (await queue.TakeAsync())!;
         await queue.Schema.ExecuteAsync("drop schema {s} cascade");
-        await using var again = await OpenAgainAsync(await fixture.GetAsync(), queue.Schema.Name);
+        await using var again = await OpenAsync(await fixture.GetAsync(), name: queue.Schema.Name);
         await again.AddAsync("a:1");
         var rightful = (await again.TakeAsync())!;
 

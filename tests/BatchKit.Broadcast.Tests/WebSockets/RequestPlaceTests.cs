@@ -75,7 +75,7 @@ public sealed class RequestPlaceTests
         return socket;
     }
 
-    private static Task SendAsync(Socket socket, string headers = "") =>
+    private static Task<int> SendAsync(Socket socket, string headers = "") =>
         socket.SendAsync(Encoding.ASCII.GetBytes($"GET /nothing HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n")).WithinDeadline();
 
     private static async Task<string> AskAsync(Socket socket, string headers = "")

@@ -12,6 +12,9 @@ internal sealed class LatestOutput(SegmentQueue queue)
     private readonly Dictionary<LinkedListNode<QueuedSegment>, LatestSegment> _segments = [];
     private readonly List<LatestMark> _left = [];
 
+    /// <summary>Whether there is memory for what is remembered of a run's values. Without it they are sent as plain messages.</summary>
+    public bool HasRoomFor(in OutputRun run, SendQueueLimits limits) => queue.HeldBytes + ((long)run.Latest.Length * KeyBytes) <= limits.MessageCapacityBytes;
+
     /// <summary>Notes the latest values of the segment at the end of the queue.</summary>
     /// <param name="run">The run that it was created of.</param>
     /// <param name="taken">How many of the run's bytes the segment lacks.</param>
@@ -27,7 +30,7 @@ internal sealed class LatestOutput(SegmentQueue queue)
     /// <summary>Adds a run to the segment at the end, if that has latest values too: alone, each segment would hold more memory than a short value.</summary>
     public bool TryExtendLast(in OutputRun run, SendQueueLimits limits)
     {
-        if (queue.Last is not { } node || !_segments.TryGetValue(node, out var segment))
+        if (queue.Last is not { } node || !_segments.TryGetValue(node, out var segment) || !HasRoomFor(run, limits))
             return false;
         var last = node.Value;
         var length = last.Bytes.Length + run.Bytes.Length;

@@ -51,7 +51,8 @@ internal sealed class SegmentQueue
         if (taken == 0 && _latest.TryExtendLast(run, limits))
             return;
         Add(run.ToSegment(taken, nextWire: null), isStarted: taken > 0);
-        _latest.Note(run, taken);
+        if (_latest.HasRoomFor(run, limits))
+            _latest.Note(run, taken);
     }
 
     /// <summary>Puts latest values in the place of older ones that wait.</summary>

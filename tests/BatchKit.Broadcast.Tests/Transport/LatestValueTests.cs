@@ -111,16 +111,23 @@ public sealed class LatestValueTests
         Assert.Equal("<first><third>", client.Text);
     }
 
-    [Fact]
-    public async Task Values_without_room_follow_the_clients_policy()
+    [Theory]
+    [InlineData(1)]
+    [InlineData(10)]
+    [InlineData(1000)]
+    public async Task Values_without_room_follow_the_clients_policy(int valuesOfScope)
     {
         await using var scene = new LatestScene(WireFormat.Raw, new BroadcastOptions { MaxQueuedBytes = 4096, SlowConsumer = SlowConsumerPolicy.DropNewest });
         var slow = scene.Stuck();
 
-        for (var key = 0; key < 1000; key++)
-            await scene.WriteAsync(slow, key, "value");
+        for (var first = 0; first < 1000; first += valuesOfScope)
+        {
+            await using var scope = scene.Output.BeginBufferingScope(slow.Handle);
+            for (var key = first; key < first + valuesOfScope; key++)
+                scene.Output.WriteLatest(slow.Handle, key, "value");
+        }
 
-        Assert.InRange(slow.Connection.Output.HeldBytes, 2048, 4096);
+        Assert.InRange(slow.Connection.Output.HeldBytes, 0, 4096);
         var counted = scene.Transport.GetStatistics();
         Assert.InRange(counted.DroppedNewestMessages, 900, 1000);
         counted.AssertAddsUp();

@@ -1,3 +1,5 @@
+using BatchKit.Transports;
+
 namespace BatchKit.Tests.Sequences;
 
 /// <summary>What an output buffer over a transport that completes at once should do, as plainly as it can be said.</summary>
@@ -199,7 +201,7 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
 /// <param name="Key">Its key, when it is a latest value.</param>
 internal sealed record ModelMessage(int Number, int Bytes, long? Key)
 {
-    public int Cost => Bytes + OutputBufferOptions.MessageOverheadBytes;
+    public int Cost => Bytes + OutputBufferOptions.MessageOverheadBytes + (Key is null ? 0 : FrameFormat.MaxLatestBytes);
 }
 
 /// <summary>A batch that the model holds back.</summary>

@@ -115,7 +115,12 @@ public sealed class ConformanceBrokers : IAsyncDisposable
     private async Task<ConformanceBroker> StartAedesAsync()
     {
         var server = await AedesServer.StartAsync();
-        RequiredServer.SkipWhen(server.WhyMissing);
+        if (server.WhyMissing is { } reason)
+        {
+            await server.DisposeAsync();
+            Assert.Skip(reason);
+        }
+
         return new ConformanceBroker(Addresses(("mqtt", server.Port), ("ws", server.WebSocketPort)), _authority.Trusts, server);
     }
 

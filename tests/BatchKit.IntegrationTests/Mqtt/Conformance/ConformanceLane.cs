@@ -6,7 +6,6 @@ using BatchKit.Mqtt;
 namespace BatchKit.IntegrationTests.Mqtt.Conformance;
 
 /// <summary>What MQTT promises to a client, at four brokers. <see cref="Deviations"/> lists what a broker does instead.</summary>
-[Trait("Lane", "night: each scenario at four brokers, over each way to connect")]
 public abstract class ConformanceLane(ConformanceBrokers brokers)
 {
     private static readonly TimeSpan DeviationLimit = TimeSpan.FromSeconds(10);

@@ -5,6 +5,7 @@ using BatchKit.TestServers.Network;
 namespace BatchKit.IntegrationTests.Mqtt.Conformance;
 
 /// <summary>Sessions, wills, shared subscriptions, lost connections and restarts.</summary>
+[Trait("Lane", "night: each scenario at four brokers, over each way to connect")]
 public sealed class SessionConformanceTests(ConformanceBrokers brokers) : ConformanceLane(brokers)
 {
     [Theory]

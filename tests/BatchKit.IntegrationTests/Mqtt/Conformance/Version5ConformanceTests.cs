@@ -4,6 +4,7 @@ using BatchKit.Testing;
 namespace BatchKit.IntegrationTests.Mqtt.Conformance;
 
 /// <summary>What only MQTT 5 has.</summary>
+[Trait("Lane", "night: each scenario at four brokers, over each way to connect")]
 public sealed class Version5ConformanceTests(ConformanceBrokers brokers) : ConformanceLane(brokers)
 {
     public static TheoryData<string, string> NewCases

@@ -1,3 +1,5 @@
+using BatchKit.Transports;
+
 namespace BatchKit.Batches;
 
 /// <summary>A message's bytes on their way into a batch: copied, or encoded in place.</summary>
@@ -70,6 +72,11 @@ internal static class MessageCost
 {
     /// <summary>The payload, the header, and where the message ends.</summary>
     public static int Of(int payloadBytes, MessageHeader? header) => payloadBytes + OutputBufferOptions.MessageOverheadBytes + (header?.EncodedBytes ?? 0);
+
+    /// <summary>The same at most, and what a frame takes to tell its key.</summary>
+    public static int InFrame<TPayload>(scoped ref TPayload payload, MessageHeader? header)
+        where TPayload : struct, IMessagePayload, allows ref struct =>
+        Of(payload.MaxBytes, header) + (TPayload.IsLatest ? FrameFormat.MaxLatestBytes : 0);
 
     /// <summary>The same at most, and what it takes to remember its key.</summary>
     public static int Of<TPayload>(scoped ref TPayload payload, MessageHeader? header)

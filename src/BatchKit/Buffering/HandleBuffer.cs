@@ -68,7 +68,7 @@ internal sealed class HandleBuffer : ITimedHold
     {
         var result = AppendResult.NoCapacity;
         var starts = default(SenderStarts);
-        var cost = MessageCost.Of(payload.MaxBytes, header);
+        var cost = MessageCost.InFrame(ref payload, header);
         lock (_gate)
         {
             if (_isRetired)

@@ -8,6 +8,9 @@ namespace BatchKit.IntegrationTests.Mqtt.Conformance;
 /// <summary>What MQTT promises to a client, at four brokers. <see cref="Deviations"/> lists what a broker does instead.</summary>
 public abstract class ConformanceLane(ConformanceBrokers brokers)
 {
+    /// <summary>One scenario at a time: one of them restarts its broker.</summary>
+    public const string Collection = "Conformance of MQTT";
+
     private static readonly TimeSpan DeviationLimit = TimeSpan.FromSeconds(10);
 
     /// <inheritdoc cref="ConformanceBrokers.Cases"/>

@@ -5,6 +5,7 @@ namespace BatchKit.IntegrationTests.Mqtt.Conformance;
 
 /// <summary>Payloads, topics, filters, retained messages and windows.</summary>
 [Trait("Lane", "night: each scenario at four brokers, over each way to connect")]
+[Collection(ConformanceLane.Collection)]
 public sealed class DeliveryConformanceTests(ConformanceBrokers brokers) : ConformanceLane(brokers)
 {
     [Theory]

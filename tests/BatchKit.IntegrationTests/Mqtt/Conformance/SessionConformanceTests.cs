@@ -6,6 +6,7 @@ namespace BatchKit.IntegrationTests.Mqtt.Conformance;
 
 /// <summary>Sessions, wills, shared subscriptions, lost connections and restarts.</summary>
 [Trait("Lane", "night: each scenario at four brokers, over each way to connect")]
+[Collection(ConformanceLane.Collection)]
 public sealed class SessionConformanceTests(ConformanceBrokers brokers) : ConformanceLane(brokers)
 {
     [Theory]

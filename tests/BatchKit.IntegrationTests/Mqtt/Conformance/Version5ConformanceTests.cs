@@ -5,6 +5,7 @@ namespace BatchKit.IntegrationTests.Mqtt.Conformance;
 
 /// <summary>What only MQTT 5 has.</summary>
 [Trait("Lane", "night: each scenario at four brokers, over each way to connect")]
+[Collection(ConformanceLane.Collection)]
 public sealed class Version5ConformanceTests(ConformanceBrokers brokers) : ConformanceLane(brokers)
 {
     public static TheoryData<string, string> NewCases

@@ -36,6 +36,10 @@ internal sealed class LatestOutput(SegmentQueue queue)
         var length = last.Bytes.Length + run.Bytes.Length;
         if (length > Math.Min(limits.MaxRunBytes, SegmentQueue.MaxWriteBytes) || last.Amount.Messages + run.Messages > limits.MaxRunMessages)
             return false;
+        // The run was admitted by its own size, and the longer array may be twice as large.
+        var growth = QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(length)) - last.HeldBytes;
+        if (queue.HeldBytes + (long)growth + (run.Latest.Length * KeyBytes) > limits.MessageCapacityBytes)
+            return false;
         Resize(segment, last.Bytes.Length, oldBytes: 0, run.Bytes, run.Amount);
         foreach (var mark in run.Latest)
             Note(segment, mark, mark.Start - run.LatestOrigin + last.Bytes.Length);

@@ -179,6 +179,22 @@ public sealed class LatestValueTests
     }
 
     [Fact]
+    public async Task Long_values_of_many_keys_take_no_more_memory_than_the_client_may()
+    {
+        await using var scene = new LatestScene(WireFormat.Raw, new BroadcastOptions { MaxQueuedBytes = 65_536, SlowConsumer = SlowConsumerPolicy.DropNewest });
+        var slow = scene.Stuck();
+        var value = new string('.', 2048);
+
+        for (var key = 0; key < 100; key++)
+        {
+            await scene.WriteAsync(slow, key, value);
+            Assert.InRange(slow.Connection.Output.HeldBytes, 0, 65_536);
+        }
+
+        scene.Transport.GetStatistics().AssertAddsUp();
+    }
+
+    [Fact]
     public async Task A_client_that_reads_slowly_over_a_real_socket_gets_values_of_one_round_of_the_keys_and_little_more()
     {
         const int keys = 100;

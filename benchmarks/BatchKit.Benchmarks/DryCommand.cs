@@ -34,20 +34,21 @@ internal static class DryCommand
 
     private static int RunSuite(string name, GateSuite suite) => suite.Classes switch
     {
-        [nameof(BroadcastBenchmarks)] => RunOnce(name, new BroadcastBenchmarks { Sizes = [100] }, Machine.WhyUnfit),
-        [nameof(PlayhouseBenchmarks)] => RunOnce(name, new PlayhouseBenchmarks { LongRunDuration = TimeSpan.FromSeconds(1) }, Machine.WhyUnfit),
-        [nameof(EdgeBenchmarks)] => RunOnce(name, new EdgeBenchmarks { IsShort = true }, Machine.WhyUnfit),
-        [nameof(GroupsBenchmarks)] => RunOnce(name, new GroupsBenchmarks { IsShort = true }, GroupsBenchmarks.WhyUnfit),
-        [nameof(MqttBenchmarks)] => RunOnce(name, new MqttBenchmarks { IsShort = true }, MqttBenchmarks.WhyUnfit),
-        [nameof(RhythmBenchmarks)] => RunOnce(name, new RhythmBenchmarks { IsShort = true }, RhythmBenchmarks.WhyUnfit),
-        [nameof(SignalRBenchmarks)] => RunOnce(name, new SignalRBenchmarks(), SignalRBenchmarks.WhyUnfit),
-        _ => RunClasses(suite.Classes),
+        [nameof(BroadcastBenchmarks)] => RunOnce(name, suite, new BroadcastBenchmarks { Sizes = [100] }, Machine.WhyUnfit),
+        [nameof(PlayhouseBenchmarks)] => RunOnce(name, suite, new PlayhouseBenchmarks { LongRunDuration = TimeSpan.FromSeconds(1) }, Machine.WhyUnfit),
+        [nameof(EdgeBenchmarks)] => RunOnce(name, suite, new EdgeBenchmarks { IsShort = true }, Machine.WhyUnfit),
+        [nameof(GroupsBenchmarks)] => RunOnce(name, suite, new GroupsBenchmarks { IsShort = true }, GroupsBenchmarks.WhyUnfit),
+        [nameof(MqttBenchmarks)] => RunOnce(name, suite, new MqttBenchmarks { IsShort = true }, MqttBenchmarks.WhyUnfit),
+        [nameof(RhythmBenchmarks)] => RunOnce(name, suite, new RhythmBenchmarks { IsShort = true }, RhythmBenchmarks.WhyUnfit),
+        [nameof(SignalRBenchmarks)] => RunOnce(name, suite, new SignalRBenchmarks(), SignalRBenchmarks.WhyUnfit),
+        _ => RunClasses(suite),
     };
 
-    private static int RunClasses(IReadOnlyList<string> classes)
+    private static int RunClasses(GateSuite suite)
     {
+        BenchmarkDotNetRunner.RefuseUnknown(suite);
         var failed = 0;
-        var able = Catalog.Classes.Where(type => classes.Contains(type.Name, StringComparer.Ordinal)).Where(CanRun).Select(type => type.Name);
+        var able = Catalog.Classes.Where(type => suite.Classes.Contains(type.Name, StringComparer.Ordinal)).Where(CanRun).Select(type => type.Name);
         foreach (var report in BenchmarkRunner.Run(FindOfEachMethod([.. able])).SelectMany(summary => summary.Reports))
         {
             Console.WriteLine($"{(report.Success ? "ok    " : "FAILED")} {Catalog.NameOf(report.BenchmarkCase)}");
@@ -64,7 +65,7 @@ internal static class DryCommand
             .Select(run => new BenchmarkRunInfo([.. run.BenchmarksCases.GroupBy(one => one.Descriptor.WorkloadMethod).Select(cases => cases.Last())], run.Type, run.Config)),
     ];
 
-    private static int RunOnce(string name, ISuiteRunner suite, string? whyUnfit)
+    private static int RunOnce(string name, GateSuite suite, ISuiteRunner runner, string? whyUnfit)
     {
         if (whyUnfit is { } reason)
         {
@@ -74,7 +75,9 @@ internal static class DryCommand
 
         try
         {
-            suite.Measure(Once, everything: true).WriteTables(Console.Out);
+            var readings = runner.Measure(Once, everything: true);
+            readings.WriteTables(Console.Out);
+            readings.RefuseUnknown(suite);
             Console.WriteLine($"ok     {name}");
             return 0;
         }

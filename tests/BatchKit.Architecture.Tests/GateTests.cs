@@ -21,6 +21,17 @@ public sealed class GateTests
     }
 
     [Fact]
+    public void Each_gate_compares_benchmarks_of_its_own_suite()
+    {
+        var foreign = from suite in Suites
+                      from benchmark in suite.Value.Benchmarks
+                      where !suite.Value.Classes.Contains(benchmark.Split('.')[0], StringComparer.Ordinal)
+                      select $"{suite.Key}: {benchmark}";
+
+        Assert.Empty(foreign);
+    }
+
+    [Fact]
     public void The_pages_show_the_figures_of_the_results()
     {
         var figures = new FigurePage(Suites, static suite => File.ReadAllText(Repository.In("benchmarks", "results", $"{suite}.md")));
@@ -89,6 +100,19 @@ public sealed class GateTests
         var result = readings.Compare(new Gate { Name = "call", Numerator = "Ours", Denominator = "Ours", Metric = GateMetric.Call, DenominatorMetric = GateMetric.LastByte, Max = 0.04 });
 
         Assert.Equal((0.05, "short"), (result.Measured, result.Verdict));
+    }
+
+    [Fact]
+    public void A_short_run_refuses_a_gate_of_a_benchmark_that_it_does_not_have()
+    {
+        var readings = new SuiteReadings(static _ => { });
+        readings.Add("Suite.Ours[Clients=100]", new GateReading { [GateMetric.Time] = 1 });
+        readings.Leave("Suite.Floor", "it is not installed");
+        var suite = Suite(Ratio() with { Numerator = "Suite.Ours[Clients=19500]", Denominator = "Suite.Floor" })["s"];
+
+        readings.RefuseUnknown(suite);
+
+        Assert.Throws<InvalidOperationException>(() => readings.RefuseUnknown(suite with { Gates = [Ratio() with { Numerator = "Suite.Our", Denominator = "Suite.Floor" }] }));
     }
 
     [Fact]

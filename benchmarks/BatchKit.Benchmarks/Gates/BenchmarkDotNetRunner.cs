@@ -31,6 +31,16 @@ internal sealed class BenchmarkDotNetRunner : ISuiteRunner
         return readings;
     }
 
+    /// <exception cref="InvalidOperationException">A gate names a benchmark that does not exist.</exception>
+    public static void RefuseUnknown(GateSuite suite)
+    {
+        var known = Catalog.Find(suite.Classes, RunConfiguration.ForGates(suite), _ => true)
+            .SelectMany(run => run.BenchmarksCases).Select(Catalog.NameOf).ToHashSet(StringComparer.Ordinal);
+        var unknown = suite.Benchmarks.Where(name => !known.Contains(name)).ToArray();
+        if (unknown.Length > 0)
+            throw new InvalidOperationException($"gates.json names benchmarks that do not exist: {string.Join("; ", unknown)}.");
+    }
+
     private static Summary[] RunRound(GateSuite suite, bool everything, SuiteReadings readings)
     {
         var gated = suite.Benchmarks.ToHashSet(StringComparer.Ordinal);
@@ -53,15 +63,6 @@ internal sealed class BenchmarkDotNetRunner : ISuiteRunner
         report.GcStats.GetTotalAllocatedBytes(excludeAllocationQuantumSideEffects: false) is { } bytes && report.GcStats.TotalOperations > 0
             ? Math.Max(0, bytes - OwnBytes) / (double)report.GcStats.TotalOperations
             : 0;
-
-    private static void RefuseUnknown(GateSuite suite)
-    {
-        var known = Catalog.Find(suite.Classes, RunConfiguration.ForGates(suite), _ => true)
-            .SelectMany(run => run.BenchmarksCases).Select(Catalog.NameOf).ToHashSet(StringComparer.Ordinal);
-        var unknown = suite.Benchmarks.Where(name => !known.Contains(name)).ToArray();
-        if (unknown.Length > 0)
-            throw new InvalidOperationException($"gates.json names benchmarks that do not exist: {string.Join("; ", unknown)}.");
-    }
 
     private static void RefuseWithoutBroker(GateSuite suite)
     {

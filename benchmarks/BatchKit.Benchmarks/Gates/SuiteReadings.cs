@@ -22,6 +22,15 @@ internal sealed class SuiteReadings(Action<TextWriter> writeTables)
 
     public void WriteTables(TextWriter writer) => writeTables(writer);
 
+    /// <summary>Refuses gates of benchmarks that none of these readings is of. Parameters are not compared: a short run leaves some out.</summary>
+    /// <exception cref="InvalidOperationException">A gate names a benchmark that does not exist.</exception>
+    public void RefuseUnknown(GateSuite suite)
+    {
+        var known = _readings.Keys.Concat(_missing.Keys).Select(MethodOf).ToHashSet(StringComparer.Ordinal);
+        if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(MethodOf(name))) is { } unknown)
+            throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");
+    }
+
     public GateResult Compare(Gate gate)
     {
         foreach (var benchmark in gate.Benchmarks)
@@ -35,6 +44,8 @@ internal sealed class SuiteReadings(Action<TextWriter> writeTables)
             ? numerators.Select(value => value / gate.Messages)
             : numerators.Zip(Of(gate.Denominator), (value, other) => value / other[gate.DenominatorMetric ?? gate.Metric])]);
     }
+
+    private static string MethodOf(string benchmark) => benchmark.Split('[')[0];
 
     private List<GateReading> Of(string benchmark) => _readings.TryGetValue(benchmark, out var readings)
         ? readings

@@ -142,7 +142,7 @@ public sealed partial class DocumentTests
 
         Assert.NotEmpty(lines);
         Assert.Equal(lines.Length, lines.DistinctBy(static line => line.Id, StringComparer.Ordinal).Count());
-        Assert.All(lines.Where(static line => line.Level is "Warning" or "Error" or "Critical"), line => Assert.Matches($"(?m)^- {line.Id}: ", explained));
+        Assert.All(lines.Where(static line => line.Level is "Warning" or "Error" or "Critical"), line => Assert.Matches($@"(?m)^- (\d+, )?{line.Id}(, \d+)?: ", explained));
     }
 
     [Fact]

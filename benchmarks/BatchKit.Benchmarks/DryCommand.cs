@@ -6,6 +6,7 @@ using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Groups;
 using BatchKit.Benchmarks.Hubs;
+using BatchKit.Benchmarks.Latest;
 using BatchKit.Benchmarks.Measuring;
 using BatchKit.Benchmarks.Publish;
 using BatchKit.Benchmarks.Rhythm;
@@ -38,6 +39,7 @@ internal static class DryCommand
         [nameof(PlayhouseBenchmarks)] => RunOnce(name, suite, new PlayhouseBenchmarks { LongRunDuration = TimeSpan.FromSeconds(1) }, Machine.WhyUnfit),
         [nameof(EdgeBenchmarks)] => RunOnce(name, suite, new EdgeBenchmarks { IsShort = true }, Machine.WhyUnfit),
         [nameof(GroupsBenchmarks)] => RunOnce(name, suite, new GroupsBenchmarks { IsShort = true }, GroupsBenchmarks.WhyUnfit),
+        [nameof(LatestBenchmarks)] => RunOnce(name, suite, new LatestBenchmarks { IsShort = true }, whyUnfit: null),
         [nameof(MqttBenchmarks)] => RunOnce(name, suite, new MqttBenchmarks { IsShort = true }, MqttBenchmarks.WhyUnfit),
         [nameof(RhythmBenchmarks)] => RunOnce(name, suite, new RhythmBenchmarks { IsShort = true }, RhythmBenchmarks.WhyUnfit),
         [nameof(SignalRBenchmarks)] => RunOnce(name, suite, new SignalRBenchmarks(), SignalRBenchmarks.WhyUnfit),

@@ -4,6 +4,7 @@ using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Groups;
 using BatchKit.Benchmarks.Hubs;
+using BatchKit.Benchmarks.Latest;
 using BatchKit.Benchmarks.Projects;
 using BatchKit.Benchmarks.Publish;
 using BatchKit.Benchmarks.Rhythm;
@@ -30,6 +31,7 @@ internal static class SuiteRunners
             [nameof(PlayhouseBenchmarks)] => new PlayhouseBenchmarks(),
             [nameof(EdgeBenchmarks)] => new EdgeBenchmarks(),
             [nameof(GroupsBenchmarks)] => new GroupsBenchmarks(),
+            [nameof(LatestBenchmarks)] => new LatestBenchmarks(),
             [nameof(MqttBenchmarks)] => new MqttBenchmarks(),
             [nameof(RhythmBenchmarks)] => new RhythmBenchmarks(),
             [nameof(SignalRBenchmarks)] => new SignalRBenchmarks(),

@@ -62,4 +62,10 @@ internal enum GateMetric
 
     /// <summary>Connections that a server has.</summary>
     Connections = 19,
+
+    /// <summary>Bytes of memory that are held for a client.</summary>
+    Held = 20,
+
+    /// <summary>Lines that a client reads, at most, from when a newer value was written until it has read the older one.</summary>
+    Stale = 21,
 }

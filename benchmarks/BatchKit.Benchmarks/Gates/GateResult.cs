@@ -28,10 +28,10 @@ internal sealed record GateResult(Gate Gate, IReadOnlyList<double> Rounds)
     private static string UnitOf(Gate gate) => gate.IsRatio ? "x" : gate.Metric switch
     {
         GateMetric.Time => " ns",
-        GateMetric.Allocated or GateMetric.Resident or GateMetric.Received => " B",
+        GateMetric.Allocated or GateMetric.Resident or GateMetric.Received or GateMetric.Held => " B",
         GateMetric.LastByte or GateMetric.Call or GateMetric.Processor or GateMetric.Median or GateMetric.NinetyNine or GateMetric.Greeted => " ms",
         GateMetric.Growth => "x",
-        GateMetric.Lost or GateMetric.Overflows or GateMetric.Frames or GateMetric.Published or GateMetric.Buffers or GateMetric.Connections => "",
+        GateMetric.Lost or GateMetric.Overflows or GateMetric.Frames or GateMetric.Published or GateMetric.Buffers or GateMetric.Connections or GateMetric.Stale => "",
         _ => "/s",
     };
 

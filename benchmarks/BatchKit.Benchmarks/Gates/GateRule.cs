@@ -37,5 +37,5 @@ internal static class GateRule
 
     // Resident memory is no count: the collector and the allocator of a machine decide on pages.
     private static bool IsCount(GateMetric metric) =>
-        metric is GateMetric.Allocated or GateMetric.Lost or GateMetric.Overflows or GateMetric.Received or GateMetric.Frames or GateMetric.Published or GateMetric.Connections or GateMetric.Gen2;
+        metric is GateMetric.Allocated or GateMetric.Lost or GateMetric.Overflows or GateMetric.Received or GateMetric.Frames or GateMetric.Published or GateMetric.Connections or GateMetric.Gen2 or GateMetric.Stale;
 }

@@ -5,45 +5,47 @@ namespace BatchKit.Broadcast.Connections;
 /// <summary>The latest values that wait for one client. A newer one takes the place of the older one, so that a client that reads slowly gets the newest and no backlog. Used under the send queue's lock.</summary>
 internal sealed class LatestOutput(SegmentQueue queue)
 {
-    // An entry of the dictionary with its bucket, and a mark. It counts, so that many keys with small values can't take more memory than the client may.
+    /// <summary>The most that a write takes where it has latest values: a slow client gets what was taken long after it could still be replaced. Longer values are taken one by one.</summary>
+    public const int MaxWriteBytes = 4096;
+
+    // An entry of the dictionary with its bucket, and a place. It counts, so that many keys with small values can't take more memory than the client may.
     private const int KeyBytes = 96;
+
+    // A segment's own object, its list, and its entry of the dictionary.
+    private const int SegmentBytes = 112;
 
     private readonly Dictionary<LatestKey, LatestPlace> _places = [];
     private readonly Dictionary<LinkedListNode<QueuedSegment>, LatestSegment> _segments = [];
     private readonly List<LatestMark> _left = [];
 
-    /// <summary>Whether there is memory for what is remembered of a run's values. Without it they are sent as plain messages.</summary>
-    public bool HasRoomFor(in OutputRun run, SendQueueLimits limits) => queue.HeldBytes + ((long)run.Latest.Length * KeyBytes) <= limits.MessageCapacityBytes;
+    /// <summary>Whether a segment has latest values.</summary>
+    public bool Has(LinkedListNode<QueuedSegment> node) => _segments.ContainsKey(node);
 
-    /// <summary>Notes the latest values of the segment at the end of the queue.</summary>
-    /// <param name="run">The run that it was created of.</param>
-    /// <param name="taken">How many of the run's bytes the segment lacks.</param>
-    public void Note(in OutputRun run, int taken)
+    /// <summary>Adds a run at the end of the queue: to the last segment if that has latest values too, else as segments of its own, cut beside values.</summary>
+    /// <param name="run">The run.</param>
+    /// <param name="taken">How many of its bytes are written already.</param>
+    /// <param name="limits">The limits.</param>
+    public void Add(in OutputRun run, int taken, SendQueueLimits limits)
     {
-        var segment = new LatestSegment(queue.End!);
-        _segments.Add(segment.Node, segment);
-        // One that is written in part can no longer be replaced.
-        foreach (var mark in run.Latest)
-            Note(segment, mark, mark.Start - run.LatestOrigin - taken);
-    }
+        // Without memory for what is remembered of its values they are sent as plain messages.
+        if (run.Bytes.Length > MaxWriteBytes && queue.HeldBytes + MostHeldBytes(run) > limits.MessageCapacityBytes)
+        {
+            queue.Add(run.ToSegment(taken, nextWire: null), isStarted: taken > 0);
+            return;
+        }
 
-    /// <summary>Adds a run to the segment at the end, if that has latest values too: alone, each segment would hold more memory than a short value.</summary>
-    public bool TryExtendLast(in OutputRun run, SendQueueLimits limits)
-    {
-        if (queue.Last is not { } node || !_segments.TryGetValue(node, out var segment) || !HasRoomFor(run, limits))
-            return false;
-        var last = node.Value;
-        var length = last.Bytes.Length + run.Bytes.Length;
-        if (length > Math.Min(limits.MaxRunBytes, SegmentQueue.MaxWriteBytes) || last.Amount.Messages + run.Messages > limits.MaxRunMessages)
-            return false;
-        // The run was admitted by its own size, and the longer array may be twice as large.
-        var growth = QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(length)) - last.HeldBytes;
-        if (queue.HeldBytes + (long)growth + (run.Latest.Length * KeyBytes) > limits.MessageCapacityBytes)
-            return false;
-        Resize(segment, last.Bytes.Length, oldBytes: 0, run.Bytes, run.Amount);
-        foreach (var mark in run.Latest)
-            Note(segment, mark, mark.Start - run.LatestOrigin + last.Bytes.Length);
-        return true;
+        var (start, end) = (default(LatestCut), default(LatestCut));
+        for (var index = 0; index < run.Latest.Length; index++)
+        {
+            var mark = run.GetLatest(index);
+            if (mark.Start + mark.Length - start.Bytes > MaxWriteBytes)
+                AddPart(run, ref start, new LatestCut(index, mark.Start, mark.Before), ref taken, limits);
+            end = new LatestCut(index + 1, mark.Start + mark.Length, mark.Before + 1);
+        }
+
+        if (run.Bytes.Length - start.Bytes > MaxWriteBytes)
+            AddPart(run, ref start, end, ref taken, limits);
+        AddPart(run, ref start, new LatestCut(run.Latest.Length, run.Bytes.Length, run.Messages), ref taken, limits);
     }
 
     /// <inheritdoc cref="SegmentQueue.Supersede"/>
@@ -53,25 +55,25 @@ internal sealed class LatestOutput(SegmentQueue queue)
         _left.Clear();
         SharedBuffer? kept = null;
         var (length, from, superseded) = (0, 0, 0);
-        foreach (var mark in run.Latest)
+        for (var index = 0; index < run.Latest.Length; index++)
         {
-            var start = mark.Start - run.LatestOrigin;
+            var mark = run.GetLatest(index);
+            var start = mark.Start;
             if (!TryReplace(mark.Key, run.Bytes.Slice(start, mark.Length), limits, ref tally))
             {
-                _left.Add(mark with { Start = start - from + length });
+                _left.Add(mark with { Start = start - from + length, Before = mark.Before - superseded });
                 continue;
             }
 
             superseded++;
-            kept ??= SharedBuffer.Rent(run.Bytes.Length);
-            length += Copy(run.Bytes[from..start], kept, length);
+            length += Copy(run, from..start, ref kept, length);
             from = start + mark.Length;
         }
 
-        if (kept is null)
+        if (superseded == 0)
             return null;
-        length += Copy(run.Bytes[from..], kept, length);
-        rest = new OutputRun(kept.Memory.Span[..length], run.Messages - superseded) { Latest = CollectionsMarshal.AsSpan(_left) };
+        length += Copy(run, from.., ref kept, length);
+        rest = new OutputRun(kept is null ? [] : kept.Memory.Span[..length], run.Messages - superseded) { Latest = CollectionsMarshal.AsSpan(_left) };
         return kept;
     }
 
@@ -88,33 +90,95 @@ internal sealed class LatestOutput(SegmentQueue queue)
     public void Clear()
     {
         foreach (var segment in _segments.Values)
-            queue.Hold(-segment.Marks.Count * KeyBytes);
+            queue.Hold(-HeldFor(segment.Values.Count));
     }
 
-    private static int Copy(ReadOnlySpan<byte> bytes, SharedBuffer target, int offset)
+    // Most runs have nothing but values that replace others, and need no memory.
+    private static int Copy(in OutputRun run, Range range, ref SharedBuffer? target, int offset)
     {
+        var bytes = run.Bytes[range];
+        if (bytes.IsEmpty)
+            return 0;
+        target ??= SharedBuffer.Rent(run.Bytes.Length);
         bytes.CopyTo(target.Memory.Span[offset..]);
         return bytes.Length;
     }
 
-    private void Note(LatestSegment segment, in LatestMark mark, int start)
+    private static int HeldFor(int values) => SegmentBytes + (values * KeyBytes);
+
+    // Each part is at most a message that no value is beside, or as long as a write; no two of them fit into one. The first may be added to a segment that waits.
+    private static long MostHeldBytes(in OutputRun run) =>
+        MaxWriteBytes + (2L * run.Bytes.Length) + (((2L * run.Bytes.Length / MaxWriteBytes) + 2) * (QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(1)) + SegmentBytes)) + (run.Latest.Length * (long)KeyBytes);
+
+    private void AddPart(in OutputRun run, ref LatestCut start, LatestCut end, ref int taken, SendQueueLimits limits)
     {
-        if (start < 0)
+        // What is written already counts with what follows it.
+        if (end.Bytes <= Math.Max(taken, start.Bytes))
             return;
-        _places[mark.Key] = new LatestPlace(segment, segment.Marks.Count);
-        segment.Marks.Add(mark with { Start = start });
-        queue.Hold(KeyBytes);
+        var part = new OutputRun(run.Bytes[start.Bytes..end.Bytes], end.Messages - start.Messages, run.Owner, run.Offset + start.Bytes)
+        {
+            Latest = run.Latest[start.Index..end.Index],
+            LatestOrigin = new LatestCut(0, run.LatestOrigin.Bytes + start.Bytes, run.LatestOrigin.Messages + start.Messages),
+        };
+        if (taken > 0 || !TryExtendLast(part, limits))
+        {
+            queue.Add(part.ToSegment(taken, nextWire: null), isStarted: taken > 0);
+            NoteLast(part, taken, limits);
+        }
+
+        (start, taken) = (end, 0);
+    }
+
+    private bool TryExtendLast(in OutputRun run, SendQueueLimits limits)
+    {
+        if (queue.Last is not { } node || !_segments.TryGetValue(node, out var segment))
+            return false;
+        var last = node.Value;
+        var length = last.Bytes.Length + run.Bytes.Length;
+        if (length > Math.Min(limits.MaxRunBytes, MaxWriteBytes) || last.Amount.Messages + run.Messages > limits.MaxRunMessages)
+            return false;
+        // The run was admitted by its own size, and the longer array may be twice as large.
+        var growth = QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(length)) - last.HeldBytes;
+        if (queue.HeldBytes + (long)growth + (run.Latest.Length * KeyBytes) > limits.MessageCapacityBytes)
+            return false;
+        Resize(segment, last.Bytes.Length, oldBytes: 0, run.Bytes, run.Amount);
+        NoteAll(segment, run, last.Bytes.Length);
+        return true;
+    }
+
+    private void NoteLast(in OutputRun run, int taken, SendQueueLimits limits)
+    {
+        if (run.Latest.IsEmpty || queue.HeldBytes + (long)HeldFor(run.Latest.Length) > limits.MessageCapacityBytes)
+            return;
+        var segment = new LatestSegment(queue.End!);
+        _segments.Add(segment.Node, segment);
+        queue.Hold(SegmentBytes);
+        NoteAll(segment, run, -taken);
+    }
+
+    private void NoteAll(LatestSegment segment, in OutputRun run, int offset)
+    {
+        for (var index = 0; index < run.Latest.Length; index++)
+        {
+            var (key, start, length, _) = run.GetLatest(index);
+            // One that is written in part can no longer be replaced.
+            if (start + offset < 0)
+                continue;
+            _places[key] = new LatestPlace(segment, segment.Values.Count);
+            segment.Values.Add(new LatestValue(key, start + offset, length));
+            queue.Hold(KeyBytes);
+        }
     }
 
     private void Forget(LatestSegment segment)
     {
-        foreach (var mark in segment.Marks)
+        foreach (var value in segment.Values)
         {
-            if (_places.TryGetValue(mark.Key, out var place) && place.Segment == segment)
-                _places.Remove(mark.Key);
+            if (_places.TryGetValue(value.Key, out var place) && place.Segment == segment)
+                _places.Remove(value.Key);
         }
 
-        queue.Hold(-segment.Marks.Count * KeyBytes);
+        queue.Hold(-HeldFor(segment.Values.Count));
     }
 
     private bool TryReplace(LatestKey key, ReadOnlySpan<byte> bytes, SendQueueLimits limits, ref DeliveryTally tally)
@@ -122,7 +186,7 @@ internal sealed class LatestOutput(SegmentQueue queue)
         if (!_places.TryGetValue(key, out var place))
             return false;
         var (segment, index) = place;
-        var older = segment.Marks[index];
+        var older = segment.Values[index];
         var length = segment.Node.Value.Bytes.Length - older.Length + bytes.Length;
         var growth = QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(length)) - segment.Node.Value.HeldBytes;
         // Without room for a longer value the client's policy decides, as for any other message.
@@ -157,7 +221,7 @@ internal sealed class LatestOutput(SegmentQueue queue)
     {
         public LinkedListNode<QueuedSegment> Node => node;
 
-        public List<LatestMark> Marks { get; } = [];
+        public List<LatestValue> Values { get; } = [];
 
         /// <summary>True once no other client shares its memory, in which it starts at 0.</summary>
         public bool HasOwnMemory { get; set; }
@@ -167,14 +231,16 @@ internal sealed class LatestOutput(SegmentQueue queue)
         {
             if (growth == 0)
                 return;
-            var marks = CollectionsMarshal.AsSpan(Marks);
-            marks[index] = marks[index] with { Length = marks[index].Length + growth };
-            foreach (ref var mark in marks[(index + 1)..])
-                mark = mark with { Start = mark.Start + growth };
+            var values = CollectionsMarshal.AsSpan(Values);
+            values[index] = values[index] with { Length = values[index].Length + growth };
+            foreach (ref var value in values[(index + 1)..])
+                value = value with { Start = value.Start + growth };
         }
     }
 
     private readonly record struct LatestPlace(LatestSegment Segment, int Index);
+
+    private readonly record struct LatestValue(LatestKey Key, int Start, int Length);
 }
 
 /// <summary>What a latest value is of, among all output of a client.</summary>
@@ -186,4 +252,11 @@ internal readonly record struct LatestKey(OutputHandle Handle, long Key);
 /// <param name="Key">What it is of.</param>
 /// <param name="Start">Where it begins.</param>
 /// <param name="Length">How many bytes it has.</param>
-internal readonly record struct LatestMark(LatestKey Key, int Start, int Length);
+/// <param name="Before">How many messages are before it.</param>
+internal readonly record struct LatestMark(LatestKey Key, int Start, int Length, int Before);
+
+/// <summary>A place between messages of a run.</summary>
+/// <param name="Index">How many latest values are before it.</param>
+/// <param name="Bytes">How many bytes.</param>
+/// <param name="Messages">How many messages.</param>
+internal readonly record struct LatestCut(int Index, int Bytes, int Messages);

@@ -22,8 +22,8 @@ internal readonly ref struct OutputRun(ReadOnlySpan<byte> bytes, int messages, S
     /// <summary>The latest values in it, in order; usually none.</summary>
     public ReadOnlySpan<LatestMark> Latest { get; init; }
 
-    /// <summary>What has to be subtracted from the start of each of them.</summary>
-    public int LatestOrigin { get; init; }
+    /// <summary>What has to be subtracted from the place of each of them.</summary>
+    public LatestCut LatestOrigin { get; init; }
 
     /// <summary>What the counters count.</summary>
     public Amount Amount => Messages == 0 ? default : new Amount(Messages, Bytes.Length);
@@ -33,6 +33,13 @@ internal readonly ref struct OutputRun(ReadOnlySpan<byte> bytes, int messages, S
 
     // A short run of a long buffer is copied: it would keep all of the buffer alive.
     private bool IsShared => Owner is not null && Owner.Memory.Length <= 2 * SharedBuffer.CapacityFor(Bytes.Length);
+
+    /// <summary>One of the latest values, with its place in this run.</summary>
+    public LatestMark GetLatest(int index)
+    {
+        var mark = Latest[index];
+        return mark with { Start = mark.Start - LatestOrigin.Bytes, Before = mark.Before - LatestOrigin.Messages };
+    }
 
     /// <summary>The same, as plain messages: what is sent around one of them belongs to it.</summary>
     public OutputRun WithoutLatest() => new(Bytes, Messages, Owner, Offset);
@@ -116,8 +123,12 @@ internal sealed class OutputComposer(SendQueueLimits limits)
 
         before.CopyTo(_bytes.AsSpan(_length));
         _length += before.Length;
-        foreach (var mark in run.Latest)
-            (_latest ??= []).Add(mark with { Start = mark.Start - run.LatestOrigin + _length });
+        for (var index = 0; index < run.Latest.Length; index++)
+        {
+            var mark = run.GetLatest(index);
+            (_latest ??= []).Add(mark with { Start = mark.Start + _length, Before = mark.Before + _messages });
+        }
+
         run.Bytes.CopyTo(_bytes.AsSpan(_length));
         _length += run.Bytes.Length;
         _messages += run.Messages;

@@ -48,15 +48,11 @@ internal sealed class SegmentQueue
     public void AddLatest(in OutputRun run, int taken, SendQueueLimits limits)
     {
         _latest ??= new LatestOutput(this);
-        if (taken == 0 && _latest.TryExtendLast(run, limits))
-            return;
-        Add(run.ToSegment(taken, nextWire: null), isStarted: taken > 0);
-        if (_latest.HasRoomFor(run, limits))
-            _latest.Note(run, taken);
+        _latest.Add(run, taken, limits);
     }
 
     /// <summary>Puts latest values in the place of older ones that wait.</summary>
-    /// <returns>The other messages of the run: all of it where none was found.</returns>
+    /// <returns>What holds the other messages of the run, if it has any and others were superseded; the caller releases it.</returns>
     public SharedBuffer? Supersede(in OutputRun run, SendQueueLimits limits, ref DeliveryTally tally, out OutputRun rest)
     {
         rest = run;
@@ -216,18 +212,23 @@ internal sealed class SegmentQueue
         var node = _segments.First!;
         var (count, messages, heldBytes) = (1, node.Value.Amount.Messages, node.Value.HeldBytes);
         length = node.Value.Bytes.Length;
+        var mostBytes = MostBytesWith(node, limits.MaxRunBytes);
         while (node.Value.NextWire is null && node.Next is { Value: var next } following)
         {
             messages += next.Amount.Messages;
             heldBytes += next.HeldBytes;
+            mostBytes = MostBytesWith(following, mostBytes);
             var longer = length + next.Bytes.Length;
-            if (longer > limits.MaxRunBytes || messages > limits.MaxRunMessages || QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(longer)) > heldBytes)
+            if (longer > mostBytes || messages > limits.MaxRunMessages || QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(longer)) > heldBytes)
                 break;
             (node, length, count) = (following, longer, count + 1);
         }
 
         return count;
     }
+
+    private int MostBytesWith(LinkedListNode<QueuedSegment> node, int mostBytes) =>
+        _latest is not null && _latest.Has(node) ? Math.Min(mostBytes, LatestOutput.MaxWriteBytes) : mostBytes;
 
     private QueuedSegment Join(int count, int length)
     {

@@ -192,7 +192,9 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
     {
         DisconnectReason? refusal = null;
         var owner = Segments.Supersede(run, limits, ref tally, out var rest);
-        if (!rest.Bytes.IsEmpty && Segments.TryAdmit(rest, limits, ref tally, out refusal))
+        if (rest.Bytes.IsEmpty)
+            tally.Settle(DeliveryOutcome.Sent, rest.Amount);
+        else if (Segments.TryAdmit(rest, limits, ref tally, out refusal))
             AddLocked(rest, taken: 0, nextWire: null);
         owner?.Release();
         return refusal;

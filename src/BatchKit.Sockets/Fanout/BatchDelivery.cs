@@ -117,8 +117,9 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
                 Tell(connection, isHidden, composer, ref tally);
             else if (run.Messages == 0)
                 continue;
-            else if (connection.Prompts is { } prompts)
-                prompts.Add(connection, run.WithoutLatest(), message, composer, ref tally);
+            else if (connection.Prompts is { } prompts && TelnetMessages.OptionOf(message.Header) is null)
+                // The prompt around a line belongs to it.
+                prompts.Add(connection, run.WithoutLatest(), isPrompt: message.Kind == MessageKind.Prompt, composer, ref tally);
             else
                 composer.Add(connection, run, ref tally);
         }
@@ -213,10 +214,9 @@ internal sealed class EncodedBatch
     public OutputRun GetRun(int first, int end)
     {
         var start = StartOf(first);
-        var messages = 0;
-        for (var index = first; index < end; index++)
-            messages += _ends[index] < 0 ? 0 : 1;
-        return new OutputRun(_bytes.Span[start..StartOf(end)], messages, _owner, start) { Latest = LatestIn(start, StartOf(end)), LatestOrigin = start };
+        var latest = LatestIn(start, StartOf(end));
+        var before = latest.IsEmpty ? 0 : CountMessages(0, first);
+        return new OutputRun(_bytes.Span[start..StartOf(end)], CountMessages(first, end), _owner, start) { Latest = latest, LatestOrigin = new LatestCut(0, start, before) };
     }
 
     /// <summary>True when all messages fit into one run; false when they need several, or there are none.</summary>
@@ -240,12 +240,15 @@ internal sealed class EncodedBatch
 
     private void MarkLatest(MessageBatch batch)
     {
+        var (messages, next) = (0, 0);
         foreach (var latest in batch.LatestMessages)
         {
-            var start = StartOf(latest.Index);
-            // A client that does not get it has no older one either.
-            if (_ends[latest.Index] >= 0)
-                (_latest ??= []).Add(new LatestMark(new LatestKey(batch.Handle, latest.Key), start, StartOf(latest.Index + 1) - start));
+            messages += CountMessages(next, latest.Index);
+            next = latest.Index;
+            var start = StartOf(next);
+            // A client that does not get it, or that gets nothing, has no older one either.
+            if (StartOf(next + 1) - start is > 0 and var length)
+                (_latest ??= []).Add(new LatestMark(new LatestKey(batch.Handle, latest.Key), start, length, messages));
         }
     }
 
@@ -259,6 +262,16 @@ internal sealed class EncodedBatch
         while (last < all.Length && all[last].Start < end)
             last++;
         return all[first..last];
+    }
+
+    private int CountMessages(int first, int end)
+    {
+        if (Messages == _count)
+            return end - first;
+        var messages = 0;
+        for (var index = first; index < end; index++)
+            messages += _ends[index] < 0 ? 0 : 1;
+        return messages;
     }
 
     private int StartOf(int index) => index == 0 ? 0 : _ends[index - 1] & ~SkippedBit;

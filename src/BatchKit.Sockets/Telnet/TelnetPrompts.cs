@@ -1,5 +1,4 @@
 using BatchKit.Broadcast.Connections;
-using BatchKit.Transports;
 
 namespace BatchKit.Broadcast.Telnet;
 
@@ -34,18 +33,14 @@ internal sealed class TelnetPrompts(TimeProvider timeProvider)
         }
     }
 
-    /// <summary>Adds one message to what the client gets.</summary>
+    /// <summary>Adds one message to what the client gets. GMCP and MSDP do not come here, because they are not shown on the screen.</summary>
     /// <param name="connection">The client.</param>
     /// <param name="run">The message, encoded.</param>
-    /// <param name="message">The message.</param>
+    /// <param name="isPrompt">Whether it is a prompt.</param>
     /// <param name="composer">Gets the bytes.</param>
     /// <param name="tally">Counts them.</param>
-    public void Add(ClientConnection connection, in OutputRun run, BatchMessage message, OutputComposer composer, ref DeliveryTally tally)
-    {
-        // GMCP and MSDP are not shown on the screen.
-        var isBelow = TelnetMessages.OptionOf(message.Header) is null && Note(run, isPrompt: message.Kind == MessageKind.Prompt);
-        composer.Add(connection, run, ref tally, isBelow ? NewLine : []);
-    }
+    public void Add(ClientConnection connection, in OutputRun run, bool isPrompt, OutputComposer composer, ref DeliveryTally tally) =>
+        composer.Add(connection, run, ref tally, Note(run, isPrompt) ? NewLine : []);
 
     /// <summary>Ends what the client gets in one send: repeats the prompt, unless an answer that ends with one is expected.</summary>
     public void End(OutputComposer composer)

@@ -133,6 +133,26 @@ public sealed class PromptTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_newer_value_that_does_not_show_takes_the_place_of_the_older_one_beside_the_prompt()
+    {
+        await using var output = new OutputBuffer(_transport);
+        _scene.Read("FF FD C9");
+        await SendAsync(Prompt("> "));
+        _scene.Wire.Limit(0);
+
+        for (var room = 10; room < 100; room++)
+        {
+            output.WriteLatest(_scene.Connection.Handle, key: 1, $"Room {room}", TelnetMessages.Gmcp);
+            await output.FlushAsync(_scene.Connection.Handle).WithinDeadline();
+        }
+
+        // The first is under way.
+        _scene.Wire.Open();
+        await Until.TrueAsync(() => _scene.Queue.HeldBytes == 0);
+        Assert.Equal(TelnetScene.Bytes("FF FB C9 '> ' FF FA C9 'Room 10' FF F0 FF FA C9 'Room 99' FF F0"), _scene.Sent);
+    }
+
+    [Fact]
     public async Task A_repeated_prompt_ends_as_was_agreed()
     {
         _scene.Read("FF FD 19");

@@ -48,7 +48,7 @@ public sealed class SignalRTransport : IBatchTransport, IDisposable
     /// <exception cref="BatchSendException">A batch is not a hub's. The others were sent.</exception>
     public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
-        var send = new HubSend();
+        var send = new HubSend(Limits);
         BatchOutcome[]? outcomes = null;
         for (var index = 0; index < batches.Length; index++)
         {

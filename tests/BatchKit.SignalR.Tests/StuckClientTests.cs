@@ -6,6 +6,8 @@ namespace BatchKit.SignalR.Tests;
 /// <summary>A client that does not read costs the others nothing that lasts.</summary>
 public sealed class StuckClientTests
 {
+    private const string Ping = "{\"type\":6}";
+
     private static readonly string Filler = new('x', 2000);
 
     [Fact]
@@ -87,12 +89,36 @@ public sealed class StuckClientTests
             await other.DisposeAsync();
     }
 
+    [Fact]
+    public async Task A_client_that_reads_late_gets_each_scope_as_it_was_sent()
+    {
+        await using var server = await HubServer.StartAsync(options: options => (options.MaxQueuedBytes, options.StuckAfter) = (1 << 30, TimeSpan.FromMinutes(1)));
+        using var late = await RawClient.ConnectAsync(server.Address);
+        using var observer = await RawClient.ConnectAsync(server.Address);
+        await Until.TrueAsync(() => server.Connections == 2);
+        var expected = new List<string>();
+
+        // More than the late client's sockets hold. What the observer has read may use its memory again.
+        for (var scope = 0; scope < 10; scope++)
+        {
+            var text = new string((char)('a' + scope), 2000);
+            await SendScopeAsync(server, 300, text);
+            Assert.Equal(300, await CountNextAsync(observer));
+            expected.AddRange(Enumerable.Range(0, 300).Select(number => $$"""{"type":1,"target":"Receive","arguments":["{{number}} {{text}}"]}"""));
+        }
+
+        var read = new List<string>();
+        while (read.Count < expected.Count)
+            read.AddRange((await late.ReadMessageAsync()).Where(static record => record != Ping));
+        Assert.Equal(expected, read);
+    }
+
     /// <summary>How many messages the next write has, without SignalR's own pings.</summary>
     private static async Task<int> CountNextAsync(RawClient client)
     {
         int count;
         do
-            count = (await client.ReadMessageAsync()).Count(static record => record != "{\"type\":6}");
+            count = (await client.ReadMessageAsync()).Count(static record => record != Ping);
         while (count == 0);
         return count;
     }

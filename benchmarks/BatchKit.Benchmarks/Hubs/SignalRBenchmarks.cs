@@ -57,9 +57,10 @@ internal sealed class SignalRBenchmarks : ISuiteRunner
             new("AloneAwaited", HubSending.Awaited, own), new("AloneWhenAll", HubSending.WhenAll, own), new("AloneScope", HubSending.Scope, own),
         ]));
         var (reading, stuck) = (Start(isBatchKit: true, clients: Others), Start(isBatchKit: true, clients: Others, hasStuck: true));
+        stock = Start(isBatchKit: false, clients: Others);
         _groups.Add(($"One server, {Others} clients that read",
         [
-            new("Others", HubSending.Scope, reading), new("OthersBesideStuck", HubSending.Scope, stuck),
+            new("OthersStockAwaited", HubSending.Awaited, stock), new("Others", HubSending.Scope, reading), new("OthersBesideStuck", HubSending.Scope, stuck),
             new("OthersAwaited", HubSending.Awaited, reading), new("OthersAwaitedBesideStuck", HubSending.Awaited, stuck),
         ]));
     }

@@ -1,5 +1,4 @@
 using BatchKit.Diagnostics;
-using BatchKit.SignalR.Records;
 using Microsoft.AspNetCore.SignalR;
 using Microsoft.Extensions.Logging;
 
@@ -28,15 +27,12 @@ internal sealed class ClientLimits(SignalROptions options, TimeProvider timeProv
 
     public long CutClients => Interlocked.Read(ref _cutClients);
 
-    /// <summary>Counts one write for all runs, or one for each message.</summary>
-    public void CountWrites(List<EncodedRun> runs, bool isForEach)
+    /// <summary>Counts writes.</summary>
+    public void Count(in Written written)
     {
-        var (messages, bytes) = (0L, 0L);
-        foreach (var run in runs)
-            (messages, bytes) = (messages + run.Count, bytes + run.Length);
-        Interlocked.Add(ref _writes, isForEach ? messages : 1);
-        Interlocked.Add(ref _messages, messages);
-        Interlocked.Add(ref _bytes, bytes);
+        Interlocked.Add(ref _writes, written.Writes);
+        Interlocked.Add(ref _messages, written.Messages);
+        Interlocked.Add(ref _bytes, written.Bytes);
     }
 
     /// <summary>Ends the connection of a client that does not read.</summary>
@@ -49,4 +45,10 @@ internal sealed class ClientLimits(SignalROptions options, TimeProvider timeProv
 
     /// <summary>Tells that messages came without the protocol of a client here.</summary>
     public void ReportMissing(string protocol, int messages) => Log.ProtocolMissing(logger, _throttle, protocol, messages);
+}
+
+/// <summary>What was written to clients.</summary>
+internal readonly record struct Written(long Writes, long Messages, long Bytes)
+{
+    public static Written operator +(Written left, Written right) => new(left.Writes + right.Writes, left.Messages + right.Messages, left.Bytes + right.Bytes);
 }

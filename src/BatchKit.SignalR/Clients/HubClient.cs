@@ -1,3 +1,4 @@
+using System.Text;
 using BatchKit.SignalR.Records;
 using Microsoft.AspNetCore.SignalR;
 
@@ -28,11 +29,15 @@ internal sealed class HubClient
     {
         Connection = connection;
         Handle = handle;
+        ProtocolName = Encoding.UTF8.GetBytes(connection.Protocol.Name);
         _limits = limits;
         _countsMessages = connection.Features.Any(static feature => feature.Key.FullName == StatefulReconnect);
     }
 
     public HubConnectionContext Connection { get; }
+
+    /// <summary>Its protocol's name, as records have it.</summary>
+    public byte[] ProtocolName { get; }
 
     /// <summary>Where this node writes what is for this connection alone.</summary>
     public OutputHandle Handle { get; }
@@ -59,13 +64,13 @@ internal sealed class HubClient
 
             if (_backlogBytes <= _limits.MaxQueuedBytes / 2 || run.Length <= _limits.MaxQueuedBytes - _queuedBytes)
             {
-                _waiting.Add(run);
+                _waiting.Add(run.Hold());
                 _queuedBytes += run.Length;
                 return;
             }
 
             _isCut = true;
-            _waiting.Clear();
+            Release(_waiting);
             _caughtUp?.TrySetResult();
         }
 
@@ -73,19 +78,30 @@ internal sealed class HubClient
     }
 
     /// <summary>Writes what waits, unless a write is under way: that one goes on with it.</summary>
-    public void Write()
+    /// <param name="send">Joins runs once for all its clients; null when none does.</param>
+    /// <returns>False when a write is under way.</returns>
+    public bool Write(HubSend? send)
     {
-        while (TryTake(out var runs))
+        List<EncodedRun> runs;
+        lock (_lock)
         {
-            var writing = WriteAsync(runs);
+            if (_isWriting || _waiting.Count == 0)
+                return !_isWriting;
+            _isWriting = true;
+            runs = TakeLocked();
+        }
+
+        do
+        {
+            var writing = WriteAsync(runs, send);
             if (!writing.IsCompletedSuccessfully)
             {
                 _ = FinishAsync(writing, runs);
-                return;
+                return false;
             }
-
-            Complete(runs);
         }
+        while (TryTakeNext(ref runs));
+        return true;
     }
 
     /// <summary>Completes when at most half of the limit waits, or when the client has not taken anything for a while.</summary>
@@ -122,40 +138,68 @@ internal sealed class HubClient
         }
     }
 
-    private bool TryTake(out List<EncodedRun> runs)
+    private List<EncodedRun> TakeLocked()
     {
-        lock (_lock)
-        {
-            runs = _waiting;
-            if (_isWriting || _waiting.Count == 0)
-                return false;
-            _isWriting = true;
-            (_waiting, _taken) = (_taken, _waiting);
-            _movedAt = _limits.TimeProvider.GetTimestamp();
-            return true;
-        }
+        (_waiting, _taken) = (_taken, _waiting);
+        _movedAt = _limits.TimeProvider.GetTimestamp();
+        return _taken;
     }
 
-    private void Complete(List<EncodedRun> runs)
+    /// <summary>Ends a write, and takes what came meanwhile.</summary>
+    /// <returns>False when nothing did.</returns>
+    private bool TryTakeNext(ref List<EncodedRun> runs)
     {
         lock (_lock)
         {
             foreach (var run in runs)
                 _queuedBytes -= run.Length;
-            runs.Clear();
-            _isWriting = false;
-            if (_queuedBytes > _limits.MaxQueuedBytes / 2)
-                return;
-            _caughtUp?.TrySetResult();
-            _caughtUp = null;
+            Release(runs);
+            if (_queuedBytes <= _limits.MaxQueuedBytes / 2)
+            {
+                _caughtUp?.TrySetResult();
+                _caughtUp = null;
+            }
+
+            _isWriting = _waiting.Count > 0;
+            if (_isWriting)
+                runs = TakeLocked();
+            return _isWriting;
         }
     }
 
     // SignalR logs a write that fails, and ends the connection: the task itself does not fail.
-    private ValueTask WriteAsync(List<EncodedRun> runs)
+    private ValueTask WriteAsync(List<EncodedRun> runs, HubSend? send)
     {
-        _limits.CountWrites(runs, _countsMessages);
-        return _countsMessages ? WriteCountedAsync([.. runs]) : Connection.WriteAsync(EncodedRun.Join(runs).Joined);
+        Count(runs, send);
+        if (_countsMessages)
+            return WriteCountedAsync([.. runs]);
+        if (runs.Count > 1)
+        {
+            var joined = send?.Join(runs) ?? EncodedRun.Join(runs);
+            Release(runs);
+            runs.Add(joined);
+        }
+
+        return Connection.WriteAsync(runs[0].Joined);
+    }
+
+    private void Count(List<EncodedRun> runs, HubSend? send)
+    {
+        var written = default(Written);
+        foreach (var run in runs)
+            written += new Written(0, run.Count, run.Length);
+        written += new Written(_countsMessages ? written.Messages : 1, 0, 0);
+        if (send is null)
+            _limits.Count(written);
+        else
+            send.Count(written);
+    }
+
+    private static void Release(List<EncodedRun> runs)
+    {
+        foreach (var run in runs)
+            run.Release();
+        runs.Clear();
     }
 
     private async ValueTask WriteCountedAsync(EncodedRun[] runs)
@@ -170,7 +214,7 @@ internal sealed class HubClient
     private async Task FinishAsync(ValueTask writing, List<EncodedRun> runs)
     {
         await writing.ConfigureAwait(false);
-        Complete(runs);
-        Write();
+        while (TryTakeNext(ref runs))
+            await WriteAsync(runs, send: null).ConfigureAwait(false);
     }
 }

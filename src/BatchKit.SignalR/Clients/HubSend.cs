@@ -1,16 +1,36 @@
+using BatchKit.SignalR.Records;
+
 namespace BatchKit.SignalR.Clients;
 
 /// <summary>One send of the transport: the clients that it has queued something for.</summary>
-internal sealed class HubSend
+internal sealed class HubSend(ClientLimits limits)
 {
     private static long _lastId;
 
     private readonly List<HubClient> _clients = [];
+    private EncodedRun[] _parts = [];
+    private EncodedRun? _joined;
+    private Written _written;
 
     /// <summary>Its number, by which a client knows whether it has begun to queue for it.</summary>
     public long Id { get; } = Interlocked.Increment(ref _lastId);
 
     public void Add(HubClient client) => _clients.Add(client);
+
+    /// <summary>Counts a write, for all together.</summary>
+    public void Count(Written written) => _written += written;
+
+    /// <summary>Joins runs for a client, which holds the result. Most clients of a send have the same ones.</summary>
+    public EncodedRun Join(List<EncodedRun> runs)
+    {
+        if (_joined is null || !runs.SequenceEqual(_parts))
+        {
+            _joined?.Release();
+            (_parts, _joined) = ([.. runs], EncodedRun.Join(runs));
+        }
+
+        return _joined.Hold();
+    }
 
     /// <summary>Writes to each client at most once, and completes when no client that still reads is far behind.</summary>
     public ValueTask WriteAsync(CancellationToken cancellationToken)
@@ -18,11 +38,12 @@ internal sealed class HubSend
         List<Task>? behind = null;
         foreach (var client in _clients)
         {
-            client.Write();
-            if (client.IsBehind)
+            if (!client.Write(this) && client.IsBehind)
                 (behind ??= []).Add(client.CatchUpAsync(cancellationToken));
         }
 
+        _joined?.Release();
+        limits.Count(_written);
         return behind is null ? default : new ValueTask(Task.WhenAll(behind));
     }
 }

@@ -140,7 +140,7 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
         var name = record.Text();
         var bytes = new ReadOnlySequence<byte>(record.Field().ToArray());
         result = null;
-        if (record.IsMalformed || output.Protocols.FirstOrDefault(protocol => protocol.Name == name) is not { } protocol)
+        if (record.IsMalformed || output.Protocols.FirstOrDefault(known => known.Protocol.Name == name) is not { Protocol: var protocol })
             return false;
         try
         {

@@ -30,7 +30,7 @@ internal sealed class HubDelivery(HubMembers members, HubCalls calls, ClientLimi
             var end = first + 1;
             while (end < batch.Count && Excludes(batch[end].Payload.Span, excluded))
                 end++;
-            QueueRun(new RecordRun(batch, first, end), Without(clients, excluded), send);
+            QueueRun(new RecordRun(batch, first, end), clients, excluded, send);
             first = end;
         }
 
@@ -51,24 +51,22 @@ internal sealed class HubDelivery(HubMembers members, HubCalls calls, ClientLimi
         return record.Kind == RecordKind.Send && record.SkipTexts().SequenceEqual(excluded) && !record.IsMalformed;
     }
 
-    private static IEnumerable<HubClient> Without(HubClient[] clients, ReadOnlySpan<byte> excluded)
+    private void QueueRun(RecordRun run, HubClient[] clients, ReadOnlySpan<byte> excluded, HubSend send)
     {
         var ids = RecordReader.ReadTexts(excluded);
-        return ids.Length == 0 ? clients : Except(clients, new HashSet<string>(ids, StringComparer.Ordinal));
-
-        static IEnumerable<HubClient> Except(HubClient[] clients, HashSet<string> ids) => clients.Where(client => !ids.Contains(client.Connection.ConnectionId));
-    }
-
-    private void QueueRun(RecordRun run, IEnumerable<HubClient> clients, HubSend send)
-    {
+        var left = ids.Length == 0 ? null : new HashSet<string>(ids, StringComparer.Ordinal);
         foreach (var client in clients)
         {
+            if (left?.Contains(client.Connection.ConnectionId) == true)
+                continue;
             var protocol = client.Connection.Protocol.Name;
-            var encoded = run.For(protocol, out var missing);
+            var encoded = run.For(protocol, client.ProtocolName, out var missing);
             if (missing > 0)
                 limits.ReportMissing(protocol, missing);
             client.Queue(encoded, send);
         }
+
+        run.Release();
     }
 
     // A call is for one connection: its handle has one client here, or none.
@@ -80,7 +78,7 @@ internal sealed class HubDelivery(HubMembers members, HubCalls calls, ClientLimi
         {
             case RecordKind.Invoke when !record.IsMalformed:
                 calls.Begin(client, server, id);
-                QueueRun(new RecordRun(batch, index, index + 1), [client], send);
+                QueueRun(new RecordRun(batch, index, index + 1), [client], excluded: [], send);
                 return true;
             case RecordKind.AddToGroup or RecordKind.RemoveFromGroup when record.Text() is var group && !record.IsMalformed:
                 Change(client, group, record.Kind);

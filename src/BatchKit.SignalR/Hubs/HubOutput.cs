@@ -4,20 +4,30 @@ using Microsoft.AspNetCore.SignalR.Protocol;
 namespace BatchKit.SignalR.Hubs;
 
 /// <summary>Writes one hub's records to the buffer.</summary>
-internal sealed class HubOutput(OutputBuffer buffer, string prefix, IReadOnlyList<IHubProtocol> protocols)
+internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<IHubProtocol> protocols)
 {
     // A record is encoded on its thread, and the buffer copies it before the write returns, so that the memory is free again.
     [ThreadStatic]
     private static RecordWriter? _writer;
 
+    // A loop mostly sends to one destination; its handle's name would be built and hashed for each message.
+    private KnownHandle? _last;
+
     /// <summary>This server among those of the hub.</summary>
     public string Server { get; } = Guid.NewGuid().ToString("N");
 
-    public IReadOnlyList<IHubProtocol> Protocols => protocols;
+    public NamedProtocol[] Protocols { get; } = [.. protocols.Select(static protocol => new NamedProtocol(protocol))];
 
     private static RecordWriter Writer => _writer ??= new RecordWriter();
 
-    public OutputHandle HandleOf(HubTarget target, string key) => HubAddress.Create(prefix, target, key);
+    public OutputHandle HandleOf(HubTarget target, string key)
+    {
+        if (_last is { } last && last.Target == target && last.Key == key)
+            return last.Handle;
+        var handle = HubAddress.Create(prefix, target, key);
+        _last = new KnownHandle(target, key, handle);
+        return handle;
+    }
 
     /// <summary>Writes a message for a handle's clients, and completes when it is on its way, or held by a scope.</summary>
     public Task SendAsync(OutputHandle handle, string method, object?[] arguments, IReadOnlyList<string>? excluded, CancellationToken cancellationToken) =>
@@ -67,7 +77,7 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IReadOnlyLis
     }
 
     private RecordWriter Encode(string method, object?[] arguments, IReadOnlyList<string>? excluded) =>
-        Writer.Begin(RecordKind.Send).Texts(excluded).Message(new InvocationMessage(method, arguments), protocols);
+        Writer.Begin(RecordKind.Send).Texts(excluded).Message(new InvocationMessage(method, arguments), Protocols);
 
     private Task WriteAsync(OutputHandle handle, RecordWriter record, CancellationToken cancellationToken)
     {
@@ -86,4 +96,6 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IReadOnlyLis
         await buffer.WriteAsync(handle, record, cancellationToken: cancellationToken).ConfigureAwait(false);
         await buffer.WhenSettledAsync(handle, cancellationToken).ConfigureAwait(false);
     }
+
+    private sealed record KnownHandle(HubTarget Target, string Key, OutputHandle Handle);
 }

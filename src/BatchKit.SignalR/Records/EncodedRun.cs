@@ -6,30 +6,39 @@ using Microsoft.AspNetCore.SignalR.Protocol;
 namespace BatchKit.SignalR.Records;
 
 /// <summary>Consecutive messages as one protocol encodes them, one after another.</summary>
-internal sealed class EncodedRun(string protocol, byte[] bytes, int[] ends)
+/// <remarks>Clients share it. Each holds it until it has written it, as does the send until it has queued it for all; then its memory returns to the pool.</remarks>
+internal sealed class EncodedRun(string protocol, byte[] bytes, int length, int[] ends, int count)
 {
+    // What is shorter costs less as garbage than as a trip to the pool.
+    private const int MinPooledBytes = 4096;
+
+    private int _holders = 1;
+
     // Created by the first client that needs it. Two clients may create it at once: both are right.
     private SerializedHubMessage? _joined;
     private SerializedHubMessage[]? _counted;
 
     public string Protocol { get; } = protocol;
 
-    public int Length => bytes.Length;
+    public int Length => length;
 
-    public int Count => ends.Length;
+    public int Count => count;
 
     /// <summary>All messages in one write. A client reads them as if they had come in a write each.</summary>
-    public SerializedHubMessage Joined => _joined ??= new SerializedHubMessage([new SerializedMessage(Protocol, bytes)]);
+    public SerializedHubMessage Joined => _joined ??= new SerializedHubMessage([new SerializedMessage(Protocol, bytes.AsMemory(0, length))]);
 
-    /// <summary>A write for each message, for connections that count them.</summary>
-    public SerializedHubMessage[] Counted => _counted ??= [.. Enumerable.Range(0, ends.Length).Select(CreateCounted)];
+    /// <summary>A write for each message, for connections that count them, and that keep them for as long as they like.</summary>
+    public SerializedHubMessage[] Counted => _counted ??= [.. Enumerable.Range(0, count).Select(CreateCounted)];
 
-    /// <summary>Joins several runs for one client.</summary>
+    private bool IsPooled => bytes.Length >= MinPooledBytes;
+
+    /// <summary>Memory for a run's bytes.</summary>
+    public static byte[] Rent(int length) => length < MinPooledBytes ? GC.AllocateUninitializedArray<byte>(length) : ArrayPool<byte>.Shared.Rent(length);
+
+    /// <summary>Joins several runs. Whoever joins them holds the result.</summary>
     public static EncodedRun Join(IReadOnlyList<EncodedRun> runs)
     {
-        if (runs.Count == 1)
-            return runs[0];
-        var joined = GC.AllocateUninitializedArray<byte>(runs.Sum(static run => run.Length));
+        var joined = Rent(runs.Sum(static run => run.Length));
         var ends = new int[runs.Sum(static run => run.Count)];
         var (length, count) = (0, 0);
         foreach (var run in runs)
@@ -39,13 +48,28 @@ internal sealed class EncodedRun(string protocol, byte[] bytes, int[] ends)
             count += run.Count;
         }
 
-        return new EncodedRun(runs[0].Protocol, joined, ends);
+        return new EncodedRun(runs[0].Protocol, joined, length, ends, count);
+    }
+
+    /// <summary>Keeps the memory until <see cref="Release"/>.</summary>
+    public EncodedRun Hold()
+    {
+        if (IsPooled)
+            Interlocked.Increment(ref _holders);
+        return this;
+    }
+
+    /// <summary>Ends one hold. The last returns the memory, unless a connection keeps messages of it.</summary>
+    public void Release()
+    {
+        if (IsPooled && Interlocked.Decrement(ref _holders) == 0 && _counted is null)
+            ArrayPool<byte>.Shared.Return(bytes);
     }
 
     private void CopyTo(Span<byte> joined, Span<int> joinedEnds, int offset)
     {
-        bytes.CopyTo(joined);
-        for (var index = 0; index < ends.Length; index++)
+        bytes.AsSpan(0, length).CopyTo(joined);
+        for (var index = 0; index < count; index++)
             joinedEnds[index] = offset + ends[index];
     }
 

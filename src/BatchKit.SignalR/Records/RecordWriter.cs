@@ -27,6 +27,15 @@ internal enum RecordKind : byte
     Acknowledge = 6,
 }
 
+/// <summary>A protocol, with its name as records have it.</summary>
+internal sealed record NamedProtocol(IHubProtocol Protocol, byte[] Name)
+{
+    public NamedProtocol(IHubProtocol protocol)
+        : this(protocol, Encoding.UTF8.GetBytes(protocol.Name))
+    {
+    }
+}
+
 /// <summary>Writes one record into memory that it reuses. A record is a byte for its kind, and fields that begin with their lengths.</summary>
 internal sealed class RecordWriter : IBufferWriter<byte>
 {
@@ -63,11 +72,16 @@ internal sealed class RecordWriter : IBufferWriter<byte>
     }
 
     /// <summary>The message as each protocol encodes it, behind the protocol's name.</summary>
-    public RecordWriter Message(HubMessage message, IReadOnlyList<IHubProtocol> protocols)
+    public RecordWriter Message(HubMessage message, ReadOnlySpan<NamedProtocol> protocols)
     {
-        Number(protocols.Count);
-        for (var index = 0; index < protocols.Count; index++)
-            Text(protocols[index].Name).Message(message, protocols[index]);
+        Number(protocols.Length);
+        foreach (var (protocol, name) in protocols)
+        {
+            Number(name.Length);
+            this.Write(name);
+            Message(message, protocol);
+        }
+
         return this;
     }
 

@@ -10,6 +10,7 @@ internal sealed class BrokerStream(Socket socket, Stream stream, WebSocket? webS
 {
     private const int TcpLevel = 6;
     private const int QuickAcknowledgeOption = 12;
+    private const int MostOfWebSocketFrame = 4096;
 
     private static readonly byte[] On = [1, 0, 0, 0];
 
@@ -17,6 +18,11 @@ internal sealed class BrokerStream(Socket socket, Stream stream, WebSocket? webS
 
     /// <summary>True when its calls block; it is then read on a thread of its own.</summary>
     public bool Blocks => Stream is BlockingStream;
+
+    /// <summary>Reads what has come; zero bytes at the end.</summary>
+    /// <remarks>A WebSocket fills all the memory that it gets before it returns, unless its frame ends. A large packet that comes slowly would look like silence, so the memory is small.</remarks>
+    public ValueTask<int> ReadAsync(Memory<byte> memory) =>
+        Stream.ReadAsync(webSocket is null || memory.Length <= MostOfWebSocketFrame ? memory : memory[..MostOfWebSocketFrame], CancellationToken.None);
 
     /// <summary>Makes the kernel acknowledge immediately what was read. The option is not permanent, so it must be set after each read (tcp(7), TCP_QUICKACK).</summary>
     public void AcknowledgeAtOnce()

@@ -41,7 +41,7 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
             }
 
             keepAlive.BeginRead();
-            var bytes = await stream.Stream.ReadAsync(input.GetMemory(), CancellationToken.None).ConfigureAwait(false);
+            var bytes = await stream.ReadAsync(input.GetMemory()).ConfigureAwait(false);
             if (bytes == 0)
             {
                 _isAtEnd = true;
@@ -66,7 +66,7 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
         while (!_isAtEnd)
         {
             input.Consume(input.Unread.Length);
-            _isAtEnd = await stream.Stream.ReadAsync(input.GetMemory(), CancellationToken.None).ConfigureAwait(false) == 0;
+            _isAtEnd = await stream.ReadAsync(input.GetMemory()).ConfigureAwait(false) == 0;
         }
     }
 

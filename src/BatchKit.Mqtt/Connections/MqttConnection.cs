@@ -89,6 +89,10 @@ internal sealed class MqttConnection : IAsyncDisposable
         }
     }
 
+    /// <summary>Sends a DISCONNECT and waits until the broker has closed, in the place of <see cref="RunAsync"/>.</summary>
+    /// <remarks>MQTTnet's server forgets the session by its client id, then closes: whoever connects before that gets the session, and loses it.</remarks>
+    public Task EndAsync() => RunAsync(new UnusedPackets(), new CancellationToken(canceled: true));
+
     /// <summary>Sends a DISCONNECT that keeps the session, and ends the connection.</summary>
     /// <param name="reason">A human-readable sentence: why it ends.</param>
     public void Abandon(string reason) => _abandoned.TrySetResult(reason);
@@ -166,6 +170,15 @@ internal sealed class MqttConnection : IAsyncDisposable
         await Task.WhenAll(closing, reading, watching).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         output?.Dispose();
         _input.Dispose();
+    }
+
+    private sealed class UnusedPackets : IPacketHandler
+    {
+        public void Handle(PacketHeader header, ReadOnlySpan<byte> body)
+        {
+        }
+
+        public ValueTask FinishReadAsync(CancellationToken cancellationToken) => default;
     }
 }
 

@@ -54,9 +54,12 @@ internal sealed class MqttConnector
     {
         // In 3.1.1 one flag discards the session at the start and at the end (section 3.1.2.4). A session that must last therefore needs a second connection.
         if (_options.Version == MqttVersion.V311 && _sessionExpiry > 0 && cleanStart)
-            // It has no will, because it closes without a DISCONNECT.
-            await using (await ConnectOnceAsync(cleanStart: true, will: null, cancellationToken).ConfigureAwait(false))
-                cleanStart = false;
+        {
+            var first = await ConnectOnceAsync(cleanStart: true, will: null, cancellationToken).ConfigureAwait(false);
+            await first.EndAsync().ConfigureAwait(false);
+            cleanStart = false;
+        }
+
         return await ConnectOnceAsync(cleanStart || (_options.Version == MqttVersion.V311 && _sessionExpiry == 0), _will, cancellationToken).ConfigureAwait(false);
     }
 

@@ -215,12 +215,29 @@ public class MqttConnectorTests : ConnectionTests
             flags.Add((await broker.ReadAsync())[9]);
             await broker.WriteAsync(ConnectionSome.Connack311);
             if (connection == 0)
-                Assert.Empty(await broker.ReadToEndAsync());
+                Assert.Equal([0xE0, 0], await broker.ReadToEndAsync());
             else
                 await (await connecting.WithinDeadline()).DisposeAsync();
         }
 
         Assert.Equal([0x02, 0x00], flags);
+    }
+
+    [Fact]
+    public async Task The_second_of_these_connections_waits_until_the_broker_has_closed_the_first()
+    {
+        var connecting = CreateConnector(ConnectionSome.Options(Broker, MqttVersion.V311), new ManualTimeProvider()).ConnectAsync(cleanStart: true, CancellationToken.None);
+        var first = await Broker.WelcomeAsync(MqttVersion.V311);
+        var second = Broker.WelcomeAsync(MqttVersion.V311);
+        var goodbye = await first.ReadToEndAsync();
+        var isEarly = second.IsCompleted;
+
+        first.Dispose();
+        using var broker = await second;
+        await (await connecting.WithinDeadline()).DisposeAsync();
+
+        Assert.Equal([0xE0, 0], goodbye);
+        Assert.False(isEarly);
     }
 
     /// <summary>What an attempt says when the broker answers CONNECT with these bytes, and does not close.</summary>

@@ -30,6 +30,20 @@ public sealed class AllocationTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_scope_with_1000_batches_of_a_kilobyte_allocates_nothing()
+    {
+        var payload = Some.RandomBytes(100);
+        await using var buffer = new OutputBuffer(_transport, new OutputBufferOptions { MaxBatchMessages = 10 }, timeProvider: new ManualTimeProvider());
+
+        Assert.Equal(0, BytesPerRound(() =>
+        {
+            using var scope = buffer.BeginBufferingScope(_connection);
+            for (var message = 0; message < 10_000; message++)
+                buffer.Write(_connection, payload);
+        }));
+    }
+
+    [Fact]
     public void A_writer_with_1000_messages_allocates_nothing()
     {
         Assert.Equal(0, BytesPerRound(() => WriteByWriter(_connection)));

@@ -43,6 +43,9 @@ internal sealed class MqttConnection : IAsyncDisposable
 
     public MqttVersion Version => _options.Version;
 
+    /// <summary>After how much silence the broker is asked whether it is there. Zero from the broker means no keep-alive; then the client's own setting still detects a dead connection.</summary>
+    public TimeSpan KeepAlive => Limits.ServerKeepAlive is { } seconds and > 0 ? TimeSpan.FromSeconds(seconds) : _options.KeepAlive;
+
     /// <summary>A human-readable form of the broker's address, without secrets.</summary>
     public string Target { get; }
 
@@ -64,7 +67,7 @@ internal sealed class MqttConnection : IAsyncDisposable
     {
         var output = _output ?? Open(source: null);
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
-        var keepAlive = _keepAlive = new KeepAlive(FindKeepAlive(), output, _timeProvider);
+        var keepAlive = _keepAlive = new KeepAlive(KeepAlive, output, _timeProvider);
         using var reader = new ConnectionReader(_stream, _input, Version, _options.MaxPacketBytes, _options.QuickAcknowledge, keepAlive);
         var reading = _stream.Blocks
             ? OwnThread.RunAsync(() => reader.RunAsync(handler, ending.Token))
@@ -131,9 +134,6 @@ internal sealed class MqttConnection : IAsyncDisposable
         await reading.ConfigureAwait(false);
         await reader.DiscardAsync().ConfigureAwait(false);
     }
-
-    // Zero from the broker means no keep-alive; then the client's own setting still detects a dead connection.
-    private TimeSpan FindKeepAlive() => Limits.ServerKeepAlive is { } seconds and > 0 ? TimeSpan.FromSeconds(seconds) : _options.KeepAlive;
 
     // Returns the task that still reads; it is awaited after the stream is closed.
     private async Task<Task> DisconnectAsync(ConnectionReader reader, Task reading, PacketOutput output, MqttReasonCode code, uint? sessionExpiry)

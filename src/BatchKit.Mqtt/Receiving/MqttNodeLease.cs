@@ -46,6 +46,9 @@ internal sealed class MqttNodeLease(MqttOptions options, NodeNumber node, TimePr
         }
     }
 
+    /// <inheritdoc cref="NodeClaim.IsCertain"/>
+    public bool IsCertain => _claim?.IsCertain ?? true;
+
     /// <inheritdoc cref="NodeClaim.AskAsync"/>
     public Task<string?> AskAsync() => _claim?.AskAsync() ?? Task.FromResult<string?>(null);
 

@@ -1,3 +1,4 @@
+using System.Collections.Concurrent;
 using System.Globalization;
 using System.Text;
 using BatchKit.Diagnostics;
@@ -17,10 +18,6 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     private const int PublishPacketIds = 1000;
 
     private static readonly TimeSpan AttemptInterval = TimeSpan.FromMilliseconds(250);
-
-    // A claim expires when no will clears it because the broker ended together with the holder (MQTT 5 only).
-    private static readonly TimeSpan Expiry = TimeSpan.FromSeconds(30);
-    private static readonly TimeSpan RefreshInterval = TimeSpan.FromSeconds(10);
 
     private readonly int _number;
     private readonly string _id = Guid.NewGuid().ToString("N")[..12];
@@ -42,8 +39,8 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     private volatile PacketOutput? _output;
     private volatile ClaimAttempt _attempt = new("");
 
-    // Null while no one asks.
-    private volatile TaskCompletionSource<string?>? _question;
+    private readonly ConcurrentQueue<TaskCompletionSource<string?>> _questions = [];
+    private readonly ClaimEvidence _evidence;
 
     // True while the broker keeps no claims, or refuses them: then no one can say who has the number.
     private volatile bool _isUndecidable;
@@ -57,6 +54,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     public NodeClaim(MqttOptions options, int number, TimeProvider timeProvider, GuardedLogger logger)
     {
         (_number, _timeProvider, _logger) = (number, timeProvider, logger);
+        _evidence = new ClaimEvidence(timeProvider);
         _quarantine = new Quarantine(logger);
         _holder = NodeTakenException.NameHolder(_id);
         _siblings = EnvelopeTopics.Leases(options.EnvelopePrefix!, number);
@@ -100,14 +98,19 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         await _link.DisposeAsync().ConfigureAwait(false);
     }
 
-    /// <summary>Asks the broker who has the number now: what was known before may be from before a freeze of this process. One caller at a time.</summary>
+    /// <summary>False when another process may have the number by now, because the broker may have ended the claim. True where no one can say who has it.</summary>
+    public bool IsCertain => _evidence.IsFresh || IsUndecidable;
+
+    private bool IsUndecidable => _isUndecidable && _takenReason is null;
+
+    /// <summary>Asks the broker who has the number now: what was known before may be from before a freeze of this process.</summary>
     /// <returns>A human-readable reason why this process may not use the number; null when it has the number, or when the broker tells no one.</returns>
     public Task<string?> AskAsync()
     {
-        if (_isUndecidable && _takenReason is null)
+        if (IsUndecidable)
             return Task.FromResult<string?>(null);
         var question = new TaskCompletionSource<string?>(TaskCreationOptions.RunContinuationsAsynchronously);
-        _question = question;
+        _questions.Enqueue(question);
         // Either the attempt begins after this and sees the question, or it is seen here.
         Interlocked.MemoryBarrier();
         _attempt.Repeat();
@@ -118,7 +121,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     {
         _isUndecidable = failure.IsRefusal;
         _started.TrySetResult(true);
-        _question?.TrySetResult(failure.IsRefusal ? null : FailureText.MessageOf(failure));
+        Answer(_questions.Count, failure.IsRefusal ? null : FailureText.MessageOf(failure));
     }
 
     public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
@@ -159,9 +162,10 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
                 attempt.Subscribe();
                 break;
             case PacketType.Puback:
-                _ = PubackPacket.Read(body, _options.Version, out var reasonCode, out _);
+                var packetId = PubackPacket.Read(body, _options.Version, out var reasonCode, out _);
                 if (reasonCode >= MqttReasonCode.UnspecifiedError)
                     attempt.Fail($"The broker refused the claim {MqttTopics.Show(_topic)}: {reasonCode}.");
+                _evidence.Confirm(packetId);
                 break;
             default:
                 throw MqttProtocolException.Forbidden($"{header.Type} is not allowed for a client that publishes with QoS 1 and subscribes with QoS 0.");
@@ -178,18 +182,28 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
             attempt.Refuse(MqttTopics.Show(claim), isRetained);
         // An earlier attempt's claim decides nothing.
         else if (string.Equals(claim, attempt.Claim, StringComparison.Ordinal))
+        {
+            _evidence.Confirm();
             attempt.Accept();
+        }
+    }
+
+    private void Answer(int questions, string? answer)
+    {
+        for (; questions > 0 && _questions.TryDequeue(out var question); questions--)
+            question.TrySetResult(answer);
     }
 
     // Claims until the connection ends: repeats the attempt while another process has the number, and after that only keeps the claim from expiring.
     private async Task HoldAsync(MqttConnection connection, PacketOutput output, CancellationToken cancellationToken)
     {
         var isAccepted = false;
+        _evidence.Begin(connection.KeepAlive);
         while (true)
         {
             var attempt = _attempt = new ClaimAttempt(string.Create(CultureInfo.InvariantCulture, $"{_holder}.{++_attempts}"));
             Interlocked.MemoryBarrier();
-            var question = _question;
+            var questions = _questions.Count;
             var (holder, fault) = connection.Limits.IsRetainAvailable
                 ? await ClaimAsync(attempt, output, cancellationToken).ConfigureAwait(false)
                 : new ClaimOutcome(Holder: null, "The broker keeps no retained messages.");
@@ -202,7 +216,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
                 Accept();
             else
                 Refuse(holder);
-            question?.TrySetResult(_takenReason);
+            Answer(questions, _takenReason);
             isAccepted = fault is null && holder is null;
             if (isAccepted)
             {
@@ -242,9 +256,9 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
             var start = _timeProvider.GetTimestamp();
             try
             {
-                return await attempt.Ended.WaitAsync(RefreshInterval, _timeProvider, cancellationToken).ConfigureAwait(false);
+                return await attempt.Ended.WaitAsync(_evidence.RefreshInterval, _timeProvider, cancellationToken).ConfigureAwait(false);
             }
-            catch (TimeoutException) when (_timeProvider.GetElapsedTime(start) < Expiry - RefreshInterval)
+            catch (TimeoutException) when (_timeProvider.GetElapsedTime(start) < ClaimEvidence.Expiry - _evidence.RefreshInterval)
             {
                 Publish(output, attempt.Claim);
             }
@@ -295,7 +309,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
             Payload = Encoding.UTF8.GetBytes(claim),
             QualityOfService = MqttQualityOfService.AtLeastOnce,
             Retain = true,
-            Expiry = claim.Length == 0 ? 0 : (uint)Expiry.TotalSeconds,
+            Expiry = claim.Length == 0 ? 0 : (uint)ClaimEvidence.Expiry.TotalSeconds,
         };
         var packet = new byte[PublishPacket.Measure(fields, _options.Version)];
         var packetId = (ushort)(FirstPublishPacketId + ((uint)Interlocked.Increment(ref _packets) % PublishPacketIds));
@@ -305,42 +319,10 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
             if (_isOver && claim.Length > 0)
                 return;
             output.Append(packet);
+            if (claim.Length > 0)
+                _evidence.Send(packetId);
         }
 
         output.Flush();
-    }
-
-    /// <summary>How an attempt ended: the process that has the number, or why that is not known; neither when this process has the number.</summary>
-    private readonly record struct ClaimOutcome(string? Holder, string? Fault);
-
-    /// <summary>What a connection's reader has received since a claim began.</summary>
-    private sealed class ClaimAttempt(string claim)
-    {
-        private readonly TaskCompletionSource _subscribed = new(TaskCreationOptions.RunContinuationsAsynchronously);
-        private readonly TaskCompletionSource<ClaimOutcome> _decided = new(TaskCreationOptions.RunContinuationsAsynchronously);
-        private readonly TaskCompletionSource<string?> _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
-
-        public string Claim => claim;
-
-        public Task Subscribed => _subscribed.Task;
-
-        public Task<ClaimOutcome> Decided => _decided.Task;
-
-        /// <summary>Completes with the holder of a claim that is older than the accepted one, or with null when another attempt should follow.</summary>
-        public Task<string?> Ended => _ended.Task;
-
-        public void Subscribe() => _subscribed.TrySetResult();
-
-        public void Accept() => _decided.TrySetResult(default);
-
-        public void Fail(string fault) => _decided.TrySetResult(new ClaimOutcome(Holder: null, fault));
-
-        public void Refuse(string holder, bool isRetained)
-        {
-            if (!_decided.TrySetResult(new ClaimOutcome(holder, Fault: null)) && isRetained)
-                _ended.TrySetResult(holder);
-        }
-
-        public void Repeat() => _ended.TrySetResult(null);
     }
 }

@@ -108,9 +108,10 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
     private ISubscribedConnection Create(MqttConnection connection, PacketOutput output)
     {
+        var delivery = new LeasedDelivery(lease, connection);
         if (publisher is not null)
         {
-            var shared = new SharedConnection(publisher, createArrivals, receiver, output, connection, options.MaxPacketBytes, _state, _lastDelivery, abandon);
+            var shared = new SharedConnection(publisher, createArrivals, receiver, output, connection, options.MaxPacketBytes, _state, delivery, _lastDelivery, abandon);
             if (_isStopped)
                 _ = shared.CloseAsync();
             return shared;
@@ -118,7 +119,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
         // The broker still has the messages of a connection that broke before they were delivered.
         _arrivals.Clear();
-        return new SubscribedConnection(_arrivals, receiver, output, connection.Version, _state, abandon);
+        return new SubscribedConnection(_arrivals, receiver, output, connection.Version, _state, delivery, abandon);
     }
 
     // Null when this process has the number, or needs none.

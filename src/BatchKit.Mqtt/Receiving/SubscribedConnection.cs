@@ -24,8 +24,10 @@ internal interface ISubscribedConnection : IPacketHandler
 /// <param name="output">Writes the acknowledgements.</param>
 /// <param name="version">The connection's version.</param>
 /// <param name="state">What is kept from connection to connection.</param>
+/// <param name="lease">Whether it may deliver; null where it always may.</param>
 /// <param name="abandon">Gives up the delivery under way. The connection's own token does not, because a delivery is finished even when the connection is lost.</param>
-internal sealed class SubscribedConnection(IArrivals arrivals, BatchReceiver receiver, PacketOutput output, MqttVersion version, InboundState state, CancellationToken abandon)
+internal sealed class SubscribedConnection(
+    IArrivals arrivals, BatchReceiver receiver, PacketOutput output, MqttVersion version, InboundState state, LeasedDelivery? lease, CancellationToken abandon)
     : ISubscribedConnection
 {
     private readonly TaskCompletionSource<SubackPacket> _subscribed = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -54,17 +56,20 @@ internal sealed class SubscribedConnection(IArrivals arrivals, BatchReceiver rec
         }
     }
 
-    public ValueTask FinishReadAsync(CancellationToken cancellationToken) => _messages.IsEmpty ? ValueTask.CompletedTask : DeliverAsync();
+    public ValueTask FinishReadAsync(CancellationToken cancellationToken) => _messages.IsEmpty ? ValueTask.CompletedTask : DeliverAsync(cancellationToken);
 
     // The reader, which awaits the delivery, has ended with the connection.
     public Task CloseAsync() => Task.CompletedTask;
 
-    private async ValueTask DeliverAsync()
+    private async ValueTask DeliverAsync(CancellationToken cancellationToken)
     {
         _isDelivering = true;
         try
         {
-            await _messages.DeliverAsync(receiver, output, abandon).ConfigureAwait(false);
+            if (lease is null || await lease.IsAllowedAsync(cancellationToken).ConfigureAwait(false))
+                await _messages.DeliverAsync(receiver, output, abandon).ConfigureAwait(false);
+            else
+                _messages.Clear();
         }
         finally
         {
@@ -83,10 +88,11 @@ internal sealed class SubscribedConnection(IArrivals arrivals, BatchReceiver rec
 /// <param name="connection">The connection.</param>
 /// <param name="maxPacketBytes">The largest packet.</param>
 /// <param name="state">What is kept from connection to connection.</param>
+/// <param name="lease">Whether it may deliver.</param>
 /// <param name="previous">The delivery of the connection before, which must end first.</param>
 /// <param name="abandon">Gives up the delivery under way.</param>
 internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> createArrivals, BatchReceiver receiver, PacketOutput output, MqttConnection connection,
-    int maxPacketBytes, InboundState state, Task previous, CancellationToken abandon) : ISubscribedConnection
+    int maxPacketBytes, InboundState state, LeasedDelivery lease, Task previous, CancellationToken abandon) : ISubscribedConnection
 {
     // The limit of waiting payloads, in packets of the maximum size. Nothing is read while more wait. With QoS 1 the Receive Maximum limits the number of messages too.
     private const int MaxWaitingPackets = 4;
@@ -183,7 +189,12 @@ internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> c
         try
         {
             while (TryTake() is { } messages)
-                await messages.DeliverAsync(receiver, output, abandon).ConfigureAwait(false);
+            {
+                if (await lease.IsAllowedAsync(abandon).ConfigureAwait(false))
+                    await messages.DeliverAsync(receiver, output, abandon).ConfigureAwait(false);
+                else
+                    messages.Clear();
+            }
         }
         catch (Exception exception)
         {

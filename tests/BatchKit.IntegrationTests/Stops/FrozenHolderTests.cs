@@ -28,6 +28,10 @@ public sealed class FrozenHolderTests(RabbitMqFixture rabbitMq, MosquittoFixture
         _brokers.UseAsync(transport, path => SucceedAsync(path, path, holder => holder.WaitForOutputAsync(Decided)));
 
     [Fact]
+    public Task Over_mqtt_what_it_had_not_read_when_it_froze_is_its_successors_alone() =>
+        _brokers.UseAsync(BrokerPath.Mqtt, path => SucceedAsync(path, path, holder => holder.WaitForOutputAsync(Decided), unread: 10));
+
+    [Fact]
     public Task Over_mqtt_it_takes_nothing_from_its_successors_session_before_its_lease_is_decided() => _brokers.UseAsync(BrokerPath.Mqtt, async path =>
     {
         var broker = new Uri(path.Address);
@@ -42,7 +46,7 @@ public sealed class FrozenHolderTests(RabbitMqFixture rabbitMq, MosquittoFixture
         }, beforeThaw: () => proxy.Stall("-node-"));
     });
 
-    private static async Task SucceedAsync(BrokerPath path, BrokerPath holdersPath, Func<HostWorkerProcess, Task> waitForDecision, Action? beforeThaw = null)
+    private static async Task SucceedAsync(BrokerPath path, BrokerPath holdersPath, Func<HostWorkerProcess, Task> waitForDecision, Action? beforeThaw = null, int unread = 0)
     {
         using var holder = HostWorkerProcess.Run(Receiving(holdersPath));
         using var sender = PathHost.Build(services => services.AddBatchKit(options => (options.Node, options.DeliveryTimeout) = (HostWorkerSettings.FarNode, TimeSpan.FromMinutes(10))).SendTo(path, HostWorkerSettings.Node));
@@ -56,6 +60,8 @@ public sealed class FrozenHolderTests(RabbitMqFixture rabbitMq, MosquittoFixture
         });
 
         holder.Freeze();
+        // The broker gives these to the holder, whose system keeps them.
+        await WriteAsync(output, handle, 0, unread);
         var arrived = new CollectingTransport();
         var slow = new ScriptedTransport(arrived);
         var successor = await StartAsync(path, slow);
@@ -63,7 +69,7 @@ public sealed class FrozenHolderTests(RabbitMqFixture rabbitMq, MosquittoFixture
         await Until.TrueAsync(() => arrived.TextsFor(handle).Contains("to the successor"));
         // What the successor has not handled yet waits at the broker.
         var stalled = slow.Stall();
-        await WriteAsync(output, handle, 0, Lines / 2);
+        await WriteAsync(output, handle, unread, Lines / 2);
         beforeThaw?.Invoke();
         holder.Thaw();
         await waitForDecision(holder);

@@ -96,10 +96,36 @@ public sealed class NodeClaimTests : IDisposable
         await EndAsync(claim, broker);
     }
 
-    private NodeClaim Create()
+    [Theory]
+    [InlineData(12, 18)]
+    [InlineData(600, 30)]
+    public async Task It_is_certain_until_the_broker_may_have_ended_it_and_again_when_the_broker_confirms_it(int keepAlive, int seconds)
+    {
+        var claim = Create(TimeSpan.FromSeconds(keepAlive));
+        var (starting, broker) = await StartAsync(claim);
+        Assert.False(claim.IsCertain);
+        await AcceptAsync(broker);
+        await starting.WithinDeadline();
+        await Until.TrueAsync(() => _time.NextDue == TimeSpan.FromSeconds(10));
+
+        var isCertain = claim.IsCertain;
+        _time.Advance(TimeSpan.FromSeconds(10));
+        var packetId = await ReadClaimAsync(broker);
+        _time.Freeze(TimeSpan.FromSeconds(seconds - 10));
+        var isCertainLater = claim.IsCertain;
+        await broker.WriteAsync(0x40, 2, (byte)(packetId >> 8), (byte)packetId);
+
+        Assert.Equal((true, false), (isCertain, isCertainLater));
+        await Until.TrueAsync(() => claim.IsCertain);
+        await EndAsync(claim, broker);
+    }
+
+    private NodeClaim Create() => Create(Long);
+
+    private NodeClaim Create(TimeSpan keepAlive)
     {
         var options = ConnectionSome.Options(_broker);
-        (options.EnvelopePrefix, options.KeepAlive, options.ConnectTimeout) = ("frames", Long, Long);
+        (options.EnvelopePrefix, options.KeepAlive, options.ConnectTimeout) = ("frames", keepAlive, Long);
         return new NodeClaim(options, Number, _time, new GuardedLogger(_log));
     }
 
@@ -117,9 +143,23 @@ public sealed class NodeClaimTests : IDisposable
         await SubscribeAsync(broker);
         await broker.WriteAsync(Suback);
         var packet = await broker.ReadAsync();
-        Assert.True(PacketHeader.TryRead(packet, maxPacketBytes: 1000, out var header, out var headerBytes));
-        var publish = PublishPacket.Read(header, packet.AsSpan(headerBytes), MqttVersion.V5);
+        var publish = Parse(packet);
         await broker.WriteAsync(Claim(Encoding.UTF8.GetString(publish.Topic), Encoding.UTF8.GetString(publish.Payload), isRetained: false));
+    }
+
+    // The packet id of the claim that is sent again. Pings come too.
+    private static async Task<ushort> ReadClaimAsync(FakeBrokerConnection broker)
+    {
+        var packet = await broker.ReadAsync();
+        while ((PacketType)(packet[0] >> 4) != PacketType.Publish)
+            packet = await broker.ReadAsync();
+        return Parse(packet).PacketId;
+    }
+
+    private static ReceivedPublish Parse(byte[] packet)
+    {
+        Assert.True(PacketHeader.TryRead(packet, maxPacketBytes: 1000, out var header, out var headerBytes));
+        return PublishPacket.Read(header, packet.AsSpan(headerBytes), MqttVersion.V5);
     }
 
     private static async Task RefuseAsync(FakeBrokerConnection broker)

@@ -22,7 +22,7 @@ public sealed class SubscribedConnectionTests : IDisposable
     {
         _nextHop = new ScriptedTransport(_arrived);
         _output = new PacketOutput(_written, source: null);
-        _connection = new SubscribedConnection(new TopicArrivals(node: 1, NullLogger.Instance), new BatchReceiver(_nextHop), _output, MqttVersion.V5, _state, _abandon.Token);
+        _connection = new SubscribedConnection(new TopicArrivals(node: 1, NullLogger.Instance), new BatchReceiver(_nextHop), _output, MqttVersion.V5, _state, lease: null, _abandon.Token);
     }
 
     [Fact]
@@ -113,7 +113,7 @@ public sealed class SubscribedConnectionTests : IDisposable
     {
         var limited = new BatchReceiver(_arrived, new BatchReceiverOptions { Limits = new FrameLimits { MaxFrameBytes = 1000 } });
         using var log = new LogCollector();
-        var connection = new SubscribedConnection(new TopicArrivals(node: 1, log), limited, _output, MqttVersion.V5, _state, _abandon.Token);
+        var connection = new SubscribedConnection(new TopicArrivals(node: 1, log), limited, _output, MqttVersion.V5, _state, lease: null, _abandon.Token);
         for (ushort packetId = 1; packetId <= 99; packetId++)
             Give(connection, new PublishFields { Topic = "a", Payload = packetId == 50 ? new byte[2000] : Some.Bytes($"{packetId}") }, MqttQualityOfService.AtLeastOnce, packetId);
 
@@ -128,7 +128,7 @@ public sealed class SubscribedConnectionTests : IDisposable
     public async Task Messages_whose_payload_was_not_kept_are_acknowledged_in_their_turn_and_not_delivered()
     {
         using var log = new LogCollector();
-        var connection = new SubscribedConnection(new TopicArrivals(node: 1, log), new BatchReceiver(_arrived), _output, MqttVersion.V311, new InboundState(log), _abandon.Token);
+        var connection = new SubscribedConnection(new TopicArrivals(node: 1, log), new BatchReceiver(_arrived), _output, MqttVersion.V311, new InboundState(log), lease: null, _abandon.Token);
         byte[] beginning = [0, 1, (byte)'a', 0, 7];
 
         connection.Handle(new PacketHeader(PacketType.Publish, 0b0010, beginning.Length, OmittedBytes: 5000), beginning);

@@ -13,6 +13,8 @@ public sealed class MessageHeader
     /// </summary>
     public const int MaxTextBytes = ushort.MaxValue;
 
+    private static readonly TimeSpan LongestTimeToLive = TimeSpan.FromDays(365);
+
     // Measured on first use; two threads may do so at once without harm.
     private int _encodedBytes;
 
@@ -46,6 +48,13 @@ public sealed class MessageHeader
     /// <summary>MQTT's retain flag; false by default. In a message that you write it asks the broker to keep the message for later subscribers; in a received one it says that the broker had kept it.</summary>
     public bool IsRetained { get; init; }
 
+    /// <summary>How long the message may wait in this buffer; null, the default, for as long as it takes. Above zero, and at most 365 days.</summary>
+    /// <remarks>
+    /// One that is older when its batch is to be sent for the first time is dropped unsent, counted (<see cref="OutputStatistics.ExpiredMessages"/>), and reported as lost (<see cref="DropReason.Expired"/>). Until then it keeps its
+    /// capacity. What was sent once is sent again however old it is, because it may have arrived; of several routes, the first decides. Nothing behind the buffer knows the time: frames and brokers do not carry it.
+    /// </remarks>
+    public TimeSpan? TimeToLive { get; init; }
+
     /// <summary>Further properties in order, for transports that support them, such as MQTT 5's user properties; empty by default.</summary>
     public ImmutableArray<KeyValuePair<string, string>> Properties { get; init; } = [];
 
@@ -66,6 +75,7 @@ public sealed class MessageHeader
         ReplyTo = ReplyTo,
         CorrelationData = CorrelationData,
         IsRetained = IsRetained,
+        TimeToLive = TimeToLive,
         Properties = Properties,
     };
 
@@ -75,10 +85,14 @@ public sealed class MessageHeader
         const int bytesPerUnit = 3;
         const int bytesPerNumber = 10;
         ThrowIfUnknown(Kind);
+        ThrowIfOutOfRange(TimeToLive);
         var units = 0L + UnitsOf(Key, nameof(Key)) + UnitsOf(ContentType, nameof(ContentType)) + UnitsOf(Type, nameof(Type)) + UnitsOf(ReplyTo, nameof(ReplyTo));
         var excluded = ExcludedConnections.IsDefault ? [] : ExcludedConnections;
         var properties = Properties.IsDefault ? [] : Properties;
         var total = bytesPerNumber * (4L + excluded.Length + (2L * properties.Length));
+        // No frame has it, but the buffer keeps a deadline.
+        if (TimeToLive is not null)
+            total += bytesPerNumber;
         if (IsExtended)
             total += (bytesPerNumber * 3) + BytesOf(CorrelationData);
         foreach (var property in properties)
@@ -101,6 +115,12 @@ public sealed class MessageHeader
     {
         if (kind is < MessageKind.Output or > MessageKind.Control)
             throw new ArgumentException($"A header's {nameof(Kind)} ({(int)kind}) must be one of {string.Join(", ", Enum.GetNames<MessageKind>())}.", nameof(kind));
+    }
+
+    private static void ThrowIfOutOfRange(TimeSpan? timeToLive)
+    {
+        if (timeToLive is { } time && (time <= TimeSpan.Zero || time > LongestTimeToLive))
+            throw new ArgumentException($"A header's {nameof(TimeToLive)} ({time}) must be above zero and at most {LongestTimeToLive}. Leave it out for a message that may wait for any time.", nameof(timeToLive));
     }
 
     private static string NotNull(string? text, string part) =>

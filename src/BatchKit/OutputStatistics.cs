@@ -21,13 +21,16 @@ public sealed record OutputStatistics
     public required long FailedMessages { get; init; }
 
     /// <summary>Messages that were accepted and then dropped, for any reason. Messages that were never accepted are in <see cref="RefusedMessages"/>.</summary>
-    public long DroppedMessages => OverflowDroppedMessages + StopDroppedMessages;
+    public long DroppedMessages => OverflowDroppedMessages + StopDroppedMessages + ExpiredMessages;
 
     /// <summary>Messages that were accepted and then dropped because newer ones needed their capacity (<see cref="OverflowPolicy.DropOldest"/>).</summary>
     public required long OverflowDroppedMessages { get; init; }
 
     /// <summary>Messages that were accepted and then dropped because <see cref="OutputBufferOptions.DrainTimeout"/> passed before they were sent.</summary>
     public required long StopDroppedMessages { get; init; }
+
+    /// <summary>Messages that were accepted and then dropped because they had waited for longer than their <see cref="MessageHeader.TimeToLive"/> when their batch was to be sent.</summary>
+    public required long ExpiredMessages { get; init; }
 
     /// <summary>Messages that were dropped instead of accepted because the buffer was full (<see cref="OverflowPolicy.DropNewest"/>).</summary>
     public required long RefusedMessages { get; init; }
@@ -108,4 +111,7 @@ public enum DropReason
 
     /// <summary>A route refused them, or failed for longer than <see cref="OutputBufferOptions.DeliveryTimeout"/>.</summary>
     Failed = 2,
+
+    /// <summary>They had waited for longer than their <see cref="MessageHeader.TimeToLive"/>.</summary>
+    Expired = 3,
 }

@@ -124,6 +124,30 @@ public abstract class NeighbourSpecification : HeaderSpecification
         Assert.Equal(statistics.AcceptedMessages, statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages + statistics.SupersededMessages + statistics.PendingMessages);
     }
 
+    /// <summary>What waited behind a slow send for longer than it may is dropped unsent, counted, and told to who waits; the rest arrives.</summary>
+    [Fact]
+    public async Task What_expires_behind_a_slow_send_is_dropped_and_told()
+    {
+        var handle = Connection();
+        var transport = new ScriptedTransport(Harness.Transport);
+        var stalled = transport.Stall();
+        await using var buffer = new OutputBuffer(transport, Options(OverflowPolicy.Wait));
+        var (soon, late) = (new MessageHeader { TimeToLive = TimeSpan.FromTicks(1) }, new MessageHeader { TimeToLive = TimeSpan.FromDays(1) });
+        buffer.Write(handle, "under way");
+        await stalled.EnteredAsync();
+
+        for (var number = 1; number <= 30; number++)
+            buffer.Write(handle, $"{number}", number % 3 == 0 ? null : number % 3 == 1 ? soon : late);
+
+        stalled.Release();
+        var failure = await Assert.ThrowsAsync<OutputDeliveryException>(() => buffer.FlushAsync(handle).WithinDeadline());
+        await Collected.WaitForMessagesAsync(handle, 21);
+        AssertArrived(["under way", .. Enumerable.Range(1, 30).Where(static number => number % 3 != 1).Select(static number => $"{number}")], Collected.TextsFor(handle));
+        var statistics = buffer.GetStatistics();
+        Assert.Equal((10, 31, 21, 10), (failure.LostMessages, statistics.AcceptedMessages, statistics.AcknowledgedMessages, statistics.ExpiredMessages));
+        Assert.Equal(statistics.AcceptedMessages, statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages + statistics.SupersededMessages + statistics.PendingMessages);
+    }
+
     private static OutputBufferOptions Options(OverflowPolicy policy) => new()
     {
         MaxBufferedBytes = Capacity,

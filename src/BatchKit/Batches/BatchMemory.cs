@@ -21,8 +21,14 @@ internal struct BatchMemory
     // Memory for what was expected goes back when less than this part of it is used.
     private const int UnusedFactor = 8;
 
+    // Of a message without one, and of each that has no place in the array.
+    private const long NoDeadline = long.MaxValue;
+
     private byte[] _ownBytes;
     private readonly int[] _ownEnds;
+
+    // By the buffer's clock. Null while no message has one.
+    private long[]? _deadlines;
 
     public BatchMemory()
     {
@@ -41,6 +47,9 @@ internal struct BatchMemory
     public LatestMessage[] Latest { get; private set; }
 
     public int LatestCount { get; private set; }
+
+    /// <summary>True when a message has a deadline.</summary>
+    public readonly bool MayExpire => _deadlines is not null;
 
     /// <summary>True when the last message has an equal header. Most writers pass the same object again.</summary>
     public readonly bool EndsWith(MessageHeader header) => IsSame(Headers?[Count - 1], header);
@@ -177,18 +186,60 @@ internal struct BatchMemory
             Latest[LatestCount++] = new LatestMessage(slot.Message, slot.Key);
     }
 
+    /// <summary>Sets until when a message may be sent; null for any time.</summary>
+    public void SetDeadline(int message, long? deadline)
+    {
+        if (_deadlines is null || _deadlines.Length <= message)
+        {
+            var grown = ArrayPool<long>.Shared.Rent(Math.Max(OwnMessages, (message + 1) * 2));
+            Array.Fill(grown, NoDeadline);
+            _deadlines?.CopyTo(grown, 0);
+            ReturnDeadlines();
+            _deadlines = grown;
+        }
+
+        _deadlines[message] = deadline ?? NoDeadline;
+    }
+
+    /// <summary>Takes out the messages whose deadline has passed. Call it behind <see cref="KeepLatest"/>.</summary>
+    /// <returns>How many those are.</returns>
+    public int RemoveExpired(long now)
+    {
+        var (kept, end, start, keptLatest, nextLatest) = (0, 0, 0, 0, 0);
+        for (var message = 0; message < Count; message++)
+        {
+            var bytes = Bytes.AsSpan(start, Ends[message] - start);
+            start = Ends[message];
+            var isLatest = nextLatest < LatestCount && Latest[nextLatest].Index == message;
+            nextLatest += isLatest ? 1 : 0;
+            if (message < _deadlines!.Length && _deadlines[message] <= now)
+                continue;
+            if (isLatest)
+                Latest[keptLatest++] = new LatestMessage(kept, Latest[nextLatest - 1].Key);
+            if (Headers is not null)
+                Headers[kept] = Headers[message];
+            bytes.CopyTo(Bytes.AsSpan(end));
+            Ends[kept++] = end += bytes.Length;
+        }
+
+        var expired = Count - kept;
+        (Count, UsedBytes, LatestCount) = (kept, end, keptLatest);
+        return expired;
+    }
+
     /// <returns>True when it had outgrown its own arrays.</returns>
     public bool Return()
     {
         if (Bytes.Length > _ownBytes.Length && Bytes.Length <= LargestOwnBytes)
             _ownBytes = Bytes;
-        var isOutgrown = Bytes != _ownBytes || Ends != _ownEnds || Headers is not null || LatestCount > 0;
+        var isOutgrown = Bytes != _ownBytes || Ends != _ownEnds || Headers is not null || Latest.Length > 0;
         if (isOutgrown)
         {
             ReturnBytes();
             ReturnEnds();
             ReturnHeaders();
             ReturnLatest();
+            ReturnDeadlines();
         }
 
         UsedBytes = Count = 0;
@@ -260,10 +311,17 @@ internal struct BatchMemory
 
     private void ReturnLatest()
     {
-        if (LatestCount == 0)
+        if (Latest.Length == 0)
             return;
         ArrayPool<LatestMessage>.Shared.Return(Latest);
         (Latest, LatestCount) = ([], 0);
+    }
+
+    private void ReturnDeadlines()
+    {
+        if (_deadlines is not null)
+            ArrayPool<long>.Shared.Return(_deadlines);
+        _deadlines = null;
     }
 
     private void ReturnHeaders()

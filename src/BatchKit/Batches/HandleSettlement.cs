@@ -57,6 +57,17 @@ internal sealed class HandleSettlement(BufferSettings settings, RouteBudget rout
     /// <returns>The batch's place.</returns>
     public long Add() => ++_queued;
 
+    /// <summary>Until when a message may be sent for the first time; null for any time.</summary>
+    public long? DeadlineOf(MessageHeader? header) => header?.TimeToLive is { } time ? settings.Clock.After(time) : null;
+
+    /// <summary>Takes out of a batch what is too old to be sent, and counts it. It is reported as lost when the batch is settled, and keeps its capacity until then, as the memory does.</summary>
+    public int RemoveExpired(ref BatchMemory memory)
+    {
+        var expired = memory.RemoveExpired(settings.Clock.Now);
+        settings.Metrics.CountExpired(expired);
+        return expired;
+    }
+
     public void Settle(long sequence, long bytes, long lostMessages, Exception? cause)
     {
         FlushWaiter? done = null;

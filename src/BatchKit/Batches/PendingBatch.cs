@@ -14,16 +14,15 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     private const int FirstChunkBytes = 256;
     private const int LargestChunkBytes = 1 << 16;
 
-    private const int MaxWriters = 32;
-
     // Guarded by Gate while open; read-only once sealed.
     private BatchMemory _memory = new();
     private int _sharedBytes;
     private int _reserved;
     private bool _isSealed;
     private bool _isClosed;
+    private int _expired;
     private LatestSlots? _latest;
-    private List<ActivityContext>? _writers;
+    private BatchWriters _writers;
 
     // The sender's side.
     private RouteOutcomes _outcomes;
@@ -84,8 +83,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     /// <summary>When it was queued, by the coarse clock.</summary>
     public long QueuedAt { get; set; }
 
-    /// <summary>The trace contexts of its writers, for the links of its send; empty while no one listens.</summary>
-    public IReadOnlyList<ActivityContext> Writers => _writers ?? (IReadOnlyList<ActivityContext>)[];
+    public ref BatchWriters Writers => ref _writers;
 
     /// <inheritdoc cref="RouteOutcomes.Worst"/>
     public SettlementOutcome Outcome => _outcomes.Worst;
@@ -147,6 +145,8 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         var written = _memory.Append(ref payload, header);
         if (written < 0)
             return written;
+        if (header?.TimeToLive is not null)
+            _memory.SetDeadline(Count - 1, Settlement.DeadlineOf(header));
         Cost += cost - payload.MaxBytes + written;
         if (shared != 0)
             _sharedBytes += shared;
@@ -180,6 +180,8 @@ internal sealed class PendingBatch(PendingBatchPool pool)
             return written;
         Cost += growth - payload.MaxBytes + written;
         _sharedBytes += _memory.ReplaceHeader(_latest.MessageOf(slot), header);
+        if (_memory.MayExpire || header?.TimeToLive is not null)
+            _memory.SetDeadline(_latest.MessageOf(slot), Settlement.DeadlineOf(header));
         if (_isClosed)
             ReturnUnused();
         return written;
@@ -198,17 +200,10 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     /// <summary>Up to which cost it takes messages without more capacity or memory for their bytes.</summary>
     public int MostCost => Math.Min(_reserved, Cost + _memory.FreeBytes);
 
-    public void RememberWriter(ActivityContext writer)
-    {
-        _writers ??= [];
-        if (_writers.Count < MaxWriters && !_writers.Contains(writer))
-            _writers.Add(writer);
-    }
-
-    /// <summary>Takes no more messages. One with latest values is sealed by its sender, and they may be replaced until then.</summary>
+    /// <summary>Takes no more messages. One with latest values or deadlines is sealed by its sender: until then values may be replaced, and messages expire.</summary>
     public void Close()
     {
-        _isClosed = _latest is not null;
+        _isClosed = _latest is not null || _memory.MayExpire;
         if (_isClosed)
             ReturnUnused();
         else
@@ -223,6 +218,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         var keyBytes = latest?.End(this, ref _memory) ?? 0;
         (Cost, _sharedBytes) = (Cost - keyBytes, _sharedBytes - keyBytes);
         ReturnUnused();
+        _expired = _memory.MayExpire ? Settlement.RemoveExpired(ref _memory) : 0;
         foreach (var route in Routes)
             route.Take(Handle, in _memory);
         Volatile.Write(ref _isSealed, true);
@@ -270,10 +266,12 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public void Finish(int refusedMessages)
     {
         var lost = Outcome == SettlementOutcome.Acknowledged ? refusedMessages : Count;
+        if (_expired > 0)
+            pool.Drops?.Add(Handle, DropReason.Expired, _expired);
         (var reserved, _reserved) = (_reserved, 0);
         Ages?.Remove(this, Version);
         Settlement.Budget.Route.Release(reserved);
-        Settlement.Settle(Sequence, reserved, lost, _outcomes.Failure);
+        Settlement.Settle(Sequence, reserved, lost + _expired, _outcomes.Failure);
         if (lost > 0)
             pool.Drops?.Add(Handle, _outcomes.LossReason, lost);
 
@@ -334,7 +332,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     {
         // What outgrew the batch's own arrays goes back to the pool, so the routes must not keep it.
         var isOutgrown = _memory.Return();
-        _writers?.Clear();
+        _writers.Clear();
         Cost = _sharedBytes = 0;
         NextHeld = null;
         IsQueued = false;

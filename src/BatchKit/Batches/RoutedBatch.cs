@@ -63,9 +63,11 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
         }
     }
 
-    /// <summary>Gets the messages of its sealed content.</summary>
+    /// <summary>Gets the messages of its sealed content, if one is left.</summary>
     public void Take(OutputHandle handle, in BatchMemory memory)
     {
+        if (memory.Count == 0)
+            return;
         Assign(handle, memory.Bytes.AsMemory(0, memory.UsedBytes), memory.Ends, memory.Headers, memory.Count);
         if (memory.LatestCount > 0)
             AssignLatest(memory.Latest, memory.LatestCount);

@@ -136,7 +136,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     public static void RememberWriter(PendingBatch batch)
     {
         if (Activity.Current is { } writer)
-            batch.RememberWriter(writer.Context);
+            batch.Writers.Remember(writer.Context);
     }
 
     /// <summary>Queues the open batch as it is. It takes more messages while they overtake nothing, until its partition's sender seals it.</summary>
@@ -238,8 +238,8 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         if (ReferenceEquals(_firstUnplaced, oldest))
             _firstUnplaced = _firstHeld;
         oldest.NextHeld = null;
-        oldest.EnsureSealed();
         _sealedMessages -= oldest.Count;
+        oldest.EnsureSealed();
         oldest.Sequence = Settlement.Add();
         budget.Ages?.Remove(oldest, oldest.Version);
         return oldest;

@@ -21,6 +21,7 @@ internal sealed class BatchKitMetrics
     private readonly Counter<long> _sentMessages;
     private readonly Histogram<double> _operationDuration;
     private long _refusedMessages;
+    private long _expiredMessages;
     private int _waitingWrites;
     private WeakReference<BufferCounters>? _counters;
 
@@ -52,11 +53,15 @@ internal sealed class BatchKitMetrics
 
     public long RefusedMessages => Volatile.Read(ref _refusedMessages);
 
+    public long ExpiredMessages => Volatile.Read(ref _expiredMessages);
+
     public int WaitingWrites => Volatile.Read(ref _waitingWrites);
 
     public void CountFlush(FlushReason reason) => Interlocked.Increment(ref _flushes[(int)reason]);
 
     public void CountRefused() => Interlocked.Increment(ref _refusedMessages);
+
+    public void CountExpired(int messages) => Interlocked.Add(ref _expiredMessages, messages);
 
     public void BeginWait() => Interlocked.Increment(ref _waitingWrites);
 
@@ -125,6 +130,7 @@ internal sealed class BatchKitMetrics
         [
             new(statistics.OverflowDroppedMessages + statistics.RefusedMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Overflow))),
             new(statistics.StopDroppedMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Stopped))),
+            new(statistics.ExpiredMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Expired))),
         ];
     }
 

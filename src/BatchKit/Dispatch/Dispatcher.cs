@@ -132,6 +132,7 @@ internal sealed class Dispatcher : IAsyncDisposable
         FailedMessages = CountMessages(SettlementOutcome.Failed),
         StopDroppedMessages = CountMessages(SettlementOutcome.Stopped),
         OverflowDroppedMessages = CountMessages(SettlementOutcome.Evicted),
+        ExpiredMessages = _settings.Metrics.ExpiredMessages,
         RefusedMessages = _settings.Metrics.RefusedMessages,
         WaitingWrites = _settings.Metrics.WaitingWrites,
         SupersededMessages = 0,

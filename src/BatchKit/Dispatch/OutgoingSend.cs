@@ -46,6 +46,16 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         return sealedHere;
     }
 
+    /// <summary>Settles the batches of which every message has expired. They have no number, and are not sent.</summary>
+    /// <returns>False when nothing is left to send.</returns>
+    public bool SettleExpired()
+    {
+        var first = 0;
+        while (first < _count && this[first].Content.Count > 0)
+            first++;
+        return first == _count || SettleExpired(first);
+    }
+
     public void MarkUnderWay()
     {
         for (var index = 0; index < _count; index++)
@@ -159,6 +169,28 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         }
 
         return decided with { Left = kept };
+    }
+
+    private bool SettleExpired(int first)
+    {
+        var (kept, next) = (first, first);
+        try
+        {
+            while (next < _count)
+            {
+                var batch = this[next++];
+                if (batch.Content.Count > 0)
+                    _batches[kept++] = batch;
+                else
+                    counters.Settle(batch, SettlementOutcome.Acknowledged, failure: null);
+            }
+        }
+        finally
+        {
+            Keep(kept, next);
+        }
+
+        return _count > 0;
     }
 
     /// <summary>Leaves the present array and the batches' memory to an abandoned call until that call has ended.</summary>

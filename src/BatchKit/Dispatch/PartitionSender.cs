@@ -80,6 +80,8 @@ internal sealed class PartitionSender : IAsyncDisposable
         try
         {
             Seal();
+            if (!_send.SettleExpired())
+                return default;
             if (_settings.DropsOldest)
                 _send.MarkUnderWay();
             _send.Number(new ProducerId(_settings.Node, _identity.Epoch, _identity.Number), ref _lastNumber);

@@ -91,7 +91,7 @@ internal sealed class SendObservation : IDisposable
         var links = new List<ActivityLink>();
         for (var index = 0; index < send.Count && links.Count < MaxLinks; index++)
         {
-            foreach (var writer in send[index].Content.Writers.Take(MaxLinks - links.Count))
+            foreach (var writer in send[index].Content.Writers.All.Take(MaxLinks - links.Count))
                 links.Add(new ActivityLink(writer));
         }
 

@@ -60,6 +60,19 @@ public sealed class AllocationTests : IAsyncDisposable
     }
 
     [Fact]
+    public void Messages_with_a_time_to_live_allocate_nothing()
+    {
+        var header = new MessageHeader { TimeToLive = TimeSpan.FromSeconds(1) };
+
+        Assert.Equal(0, BytesPerRound(() =>
+        {
+            using var scope = _buffer.BeginBufferingScope(_connection);
+            for (var count = 0; count < 100; count++)
+                _buffer.Write(_connection, Payload, header);
+        }));
+    }
+
+    [Fact]
     public void A_latest_value_allocates_nothing()
     {
         var scope = _buffer.BeginBufferingScope(_group);

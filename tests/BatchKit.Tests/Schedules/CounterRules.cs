@@ -20,13 +20,15 @@ internal static class CounterRules
             world.Journal.Broken($"{ledger.Acknowledged} messages are acknowledged, but: {statistics}");
         if (statistics.SupersededMessages != ledger.Superseded)
             world.Journal.Broken($"{ledger.Superseded} messages are superseded, but: {statistics}");
+        if (statistics.ExpiredMessages > ledger.MayHaveExpired)
+            world.Journal.Broken($"{ledger.MayHaveExpired} messages may have expired, but: {statistics}");
         if (statistics.RefusedMessages != ledger.Refused)
             world.Journal.Broken($"{ledger.Refused} messages were rejected at their write, but: {statistics}");
         if (statistics.BufferedBytes < 0 || statistics.BufferedBytes > world.Schedule.Options.MaxBufferedBytes)
             world.Journal.Broken($"more is buffered than may be: {statistics}");
         if (!world.Schedule.MayRefuse && !world.Schedule.MayGiveUp && statistics.FailedMessages > 0)
             world.Journal.Broken($"nothing was refused or given up, but: {statistics}");
-        if (world.Schedule.Options.Overflow != OverflowPolicy.DropOldest && !world.IsStopped && statistics.DroppedMessages > 0)
+        if (world.Schedule.Options.Overflow != OverflowPolicy.DropOldest && !world.IsStopped && statistics.DroppedMessages > statistics.ExpiredMessages)
             world.Journal.Broken($"nothing may be dropped, but: {statistics}");
         CheckHealth(world);
     }

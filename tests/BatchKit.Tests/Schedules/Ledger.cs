@@ -4,7 +4,7 @@ using BatchKit.Transports;
 namespace BatchKit.Tests.Schedules;
 
 /// <summary>What was written, and what became of it, as seen from outside the buffer.</summary>
-internal sealed class Ledger(Schedule schedule, Journal journal)
+internal sealed class Ledger(Schedule schedule, Journal journal, TimeProvider clock)
 {
     private readonly List<LedgerMessage> _messages = [];
     private readonly List<LedgerMessage> _held = [];
@@ -28,6 +28,9 @@ internal sealed class Ledger(Schedule schedule, Journal journal)
 
     /// <summary>Replaced by newer ones while they waited, and counted by the buffer.</summary>
     public long Superseded { get; private set; }
+
+    /// <summary>How many may have been dropped because they were too old.</summary>
+    public int MayHaveExpired => _messages.Count(static message => message is { TimeToLive: not null, WasSent: false, Newer: null } && message.IsAccepted != false);
 
     public LedgerMessage Begin(int handle, int bytes, MessageKind kind, long? key, Gathering? gathering)
     {
@@ -119,6 +122,9 @@ internal sealed class Ledger(Schedule schedule, Journal journal)
             journal.Broken($"m{message.Id} was turned away and sent all the same");
         if (message.Newer is not null)
             journal.Broken($"m{message.Id} was superseded and sent all the same");
+        // Of several routes the first decides.
+        if (!message.WasSent && message.ExpiresAt <= clock.GetTimestamp() && int.PopCount(schedule.RoutesOf(message.Handle)) == 1)
+            journal.Broken($"m{message.Id} was sent for the first time after its time to live");
         message.WasSent = true;
         message.End = Math.Min(message.End, Now);
         message.QueuedAt = Math.Min(message.QueuedAt, Now);
@@ -139,6 +145,12 @@ internal sealed class LedgerMessage(int id, int handle, int bytes, MessageKind k
 
     /// <summary>Its key, when it is a latest value.</summary>
     public long? Key { get; init; }
+
+    /// <summary>How long it may wait to be sent.</summary>
+    public TimeSpan? TimeToLive { get; set; }
+
+    /// <summary>Until when that is; the largest number when it has no end, or a begin that is not known.</summary>
+    public long ExpiresAt { get; set; } = long.MaxValue;
 
     /// <summary>The latest value that took its place.</summary>
     public LedgerMessage? Newer { get; set; }

@@ -10,6 +10,8 @@ internal sealed class RandomWriter(World world)
 
     private static readonly MessageKind[] Kinds = [MessageKind.Prompt, MessageKind.Control];
 
+    private static readonly TimeSpan[] TimesToLive = [TimeSpan.FromTicks(1), Schedule.Tick / 2, 3 * Schedule.Tick, TimeSpan.FromHours(1)];
+
     private readonly Schedule _schedule = world.Schedule;
 
     /// <summary>Writes a loop through a writer, while others act.</summary>
@@ -90,12 +92,7 @@ internal sealed class RandomWriter(World world)
         long? key = _schedule.Chance(_schedule.LatestPercent) ? _schedule.Pick(Keys) + (world.IsInsideSend ? Keys : 0) : null;
         var message = world.Ledger.Begin(handle, _schedule.Chance(3) ? 200 : _schedule.PickOne([4, 10, 30, 100]), kind, key, world.Book.Current);
         message.MustFit = NeighbourRules.MustFit(world, message);
-        var header = kind switch
-        {
-            MessageKind.Prompt => MessageHeader.Prompt,
-            MessageKind.Control => MessageHeader.Control,
-            _ => null,
-        };
+        var header = HeaderOf(message);
         switch (_schedule.Pick(5))
         {
             case 0:
@@ -114,6 +111,23 @@ internal sealed class RandomWriter(World world)
                 WriteAsync(message, header);
                 break;
         }
+    }
+
+    private MessageHeader? HeaderOf(LedgerMessage message)
+    {
+        if (_schedule.ExpiringPercent > 0 && _schedule.Chance(_schedule.ExpiringPercent))
+        {
+            var time = _schedule.PickOne(TimesToLive);
+            (message.TimeToLive, message.ExpiresAt, message.MustFit) = (time, world.Clock.GetTimestamp() + time.Ticks, false);
+            return new MessageHeader { Kind = message.Kind, TimeToLive = time };
+        }
+
+        return message.Kind switch
+        {
+            MessageKind.Prompt => MessageHeader.Prompt,
+            MessageKind.Control => MessageHeader.Control,
+            _ => null,
+        };
     }
 
     private void WriteLatest(LedgerMessage message, long key, MessageHeader? header)
@@ -211,6 +225,8 @@ internal sealed class RandomWriter(World world)
 
         if (message.IsAccepted is not null)
             return;
+        // Its time begins when it is accepted.
+        message.ExpiresAt = long.MaxValue;
         NeighbourRules.CheckWait(world, message);
         // While a writer waits for capacity, nothing is held back.
         world.Book.Disturb(handle: null);
@@ -243,7 +259,7 @@ internal sealed class RandomWriter(World world)
         var older = world.Ledger.FindOlder(message);
         if (world.Buffer.GetStatistics().SupersededMessages == world.Ledger.Superseded)
         {
-            if (older is { IsAccepted: true } && message.Bytes + MostExtraBytes <= older.Bytes && message.Kind == older.Kind && _schedule.Options.Overflow != OverflowPolicy.DropOldest && !world.IsStopped)
+            if (older is { IsAccepted: true } && message.Bytes + MostExtraBytes <= older.Bytes && message.Kind == older.Kind && message.TimeToLive is null && older.TimeToLive is null && _schedule.Options.Overflow != OverflowPolicy.DropOldest && !world.IsStopped)
                 world.Journal.Broken($"m{older.Id} waits, and m{message.Id} did not take its place");
             return;
         }

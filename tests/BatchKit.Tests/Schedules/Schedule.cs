@@ -37,6 +37,7 @@ internal sealed class Schedule
         Ending = Chance(60) ? Ending.Settle : Chance(50) ? Ending.StopWhileWell : Ending.StopWhileDead;
         Options = CreateOptions();
         GreedyHandle = Chance(30) ? Pick(4 + Groups.Length) : null;
+        ExpiringPercent = Chance(30) ? 30 : 0;
         Handles = [.. Enumerable.Range(1, 4).Select(number => OutputHandle.Connection(node: 1, number)), .. Groups];
     }
 
@@ -83,6 +84,9 @@ internal sealed class Schedule
     /// <summary>How many of the writes are of latest values.</summary>
     public int LatestPercent { get; }
 
+    /// <summary>How many of the writes have a time to live.</summary>
+    public int ExpiringPercent { get; }
+
     /// <summary>The route on which nothing arrives before the world becomes well; null for none.</summary>
     public int? AwayRoute { get; }
 
@@ -100,7 +104,7 @@ internal sealed class Schedule
 
     /// <summary>True when every message must arrive.</summary>
     public bool IsLossless =>
-        !MayRefuse && !MayGiveUp && Options.Overflow != OverflowPolicy.DropOldest && Ending != Ending.StopWhileDead;
+        !MayRefuse && !MayGiveUp && ExpiringPercent == 0 && Options.Overflow != OverflowPolicy.DropOldest && Ending != Ending.StopWhileDead;
 
     /// <summary>True when a write drops a message without an error, counted, when the buffer is full.</summary>
     public bool Drops => Options.Overflow is OverflowPolicy.DropNewest or OverflowPolicy.DropOldest;
@@ -130,7 +134,7 @@ internal sealed class Schedule
         $"{Actors} actors, {Steps} steps, {(HasTwoRoutes ? "two routes" : "one route")} of {Partitions[0]} and {Partitions[1]} partitions, "
         + $"inline {SendsInline[0]} {SendsInline[1]}, {StallsPercent} % stall, {FailsPercent} % fail, {Options.Overflow} at {Options.MaxBufferedBytes} B, "
         + $"batches {Options.MaxBatchBytes} B {Options.MaxBatchMessages}, sends {Options.MaxSendBytes} B {Options.MaxSendBatches}, "
-        + $"latest {LatestPercent} %, linger {Options.Linger.TotalMilliseconds} ms, scope age {Options.MaxScopeAge}, idle {Options.HandleIdleTimeout}, refuses {MayRefuse}, gives up {MayGiveUp}, "
+        + $"latest {LatestPercent} %, expiring {ExpiringPercent} %, linger {Options.Linger.TotalMilliseconds} ms, scope age {Options.MaxScopeAge}, idle {Options.HandleIdleTimeout}, refuses {MayRefuse}, gives up {MayGiveUp}, "
         + $"away {AwayRoute}, greedy {GreedyHandle}, share {Options.MaxBufferedBytesPerHandle}, answers in order {AnswersInOrder}, hostile clock {HasHostileClock}, hostile observers {HasHostileObservers}, {Ending}";
 
     private static OutputHandle Group(uint remainder) =>

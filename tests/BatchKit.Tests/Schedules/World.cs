@@ -20,7 +20,7 @@ internal sealed class World : IDisposable
         Schedule = new Schedule(seed);
         Journal.Add($"seed {seed}: {Schedule}");
         Clock.TimerFaults = Schedule.HasHostileClock ? TimerFaults.Random(seed) with { OutOfOrder = seed % 2 == 0 } : TimerFaults.None;
-        Ledger = new Ledger(Schedule, Journal);
+        Ledger = new Ledger(Schedule, Journal, Clock);
         Book = new ScopeBook(Schedule, Ledger, Clock);
         Losses = new LossRules(this);
         Writer = new RandomWriter(this);

@@ -19,6 +19,11 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
 
     public int Superseded { get; private set; }
 
+    public int Expired { get; private set; }
+
+    /// <summary>Batches that were not sent, because all of their messages had expired.</summary>
+    public int ExpiredBatches { get; private set; }
+
     public int Held => _handles.Sum(handle => handle.Held.Sum(batch => batch.Messages.Count));
 
     public int HeldBatches => _handles.Sum(handle => handle.Held.Count(batch => batch.IsClosed || batch != handle.Held[^1]));
@@ -26,6 +31,7 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
     public void Write(int handleIndex, ModelMessage message)
     {
         var handle = _handles[handleIndex];
+        message = message with { ExpiresAt = message.TimeToLive is { } time ? _now + time : TimeSpan.MaxValue };
         Accepted++;
         var startsBatch = _ambient is { OpenScopes: > 0 } gathering && Gather(gathering, handle) && !HasLastPlace(handle);
         if (TryReplace(handle, message))
@@ -67,9 +73,10 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
     /// <summary>Time passes: what has been held for its limit leaves.</summary>
     public void Advance(TimeSpan time)
     {
+        var before = _now;
         _now += time;
         foreach (var handle in _handles)
-            SendWhenOver(handle);
+            SendWhenOver(handle, before);
     }
 
     public void OpenAmbient(bool elsewhere)
@@ -148,7 +155,7 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
             if (!handle.IsHeldBack)
                 Send(handle);
             else
-                SendWhenOver(handle);
+                SendWhenOver(handle, _now);
         }
         else if (--scope.Gathering!.OpenScopes == 0)
         {
@@ -166,11 +173,12 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
         }
 
         var leaving = taken.Select(scope => scope.Handle!).Where(handle => !handle.IsHeldBack).ToList();
-        Sent.AddRange(
-            from handle in leaving
-            from batch in handle.Held
-            orderby batch.Place
-            select new SentBatch(handle.Index, [.. batch.Messages.Select(message => message.Number)]));
+        var batches = from handle in leaving
+                      from batch in handle.Held
+                      orderby batch.Place
+                      select (handle, batch);
+        foreach (var (handle, batch) in batches.ToList())
+            Send(handle, batch, _now);
         leaving.ForEach(handle => handle.Held.Clear());
     }
 
@@ -182,16 +190,32 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
             handle.HeldSince = _now;
     }
 
-    private void SendWhenOver(ModelHandle handle)
+    /// <param name="handle">The handle.</param>
+    /// <param name="earliest">Until when it was not over.</param>
+    private void SendWhenOver(ModelHandle handle, TimeSpan earliest)
     {
         if (handle.LongestLimit is { } limit && _now - handle.HeldSince >= limit)
-            Send(handle);
+            Send(handle, TimeSpan.FromTicks(Math.Max(earliest.Ticks, (handle.HeldSince + limit).Ticks)));
     }
 
-    private void Send(ModelHandle handle)
+    private void Send(ModelHandle handle) => Send(handle, _now);
+
+    private void Send(ModelHandle handle, TimeSpan at)
     {
-        Sent.AddRange(handle.Held.Select(batch => new SentBatch(handle.Index, [.. batch.Messages.Select(message => message.Number)])));
+        foreach (var batch in handle.Held)
+            Send(handle, batch, at);
         handle.Held.Clear();
+    }
+
+    // What is too old is left out.
+    private void Send(ModelHandle handle, ModelBatch batch, TimeSpan at)
+    {
+        var left = batch.Messages.FindAll(message => message.ExpiresAt > at);
+        Expired += batch.Messages.Count - left.Count;
+        if (left.Count > 0)
+            Sent.Add(new SentBatch(handle.Index, [.. left.Select(message => message.Number)]));
+        else
+            ExpiredBatches++;
     }
 }
 
@@ -199,9 +223,15 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
 /// <param name="Number">Which it is.</param>
 /// <param name="Bytes">Its size.</param>
 /// <param name="Key">Its key, when it is a latest value.</param>
-internal sealed record ModelMessage(int Number, int Bytes, long? Key)
+/// <param name="TimeToLive">How long it may wait, when that has an end.</param>
+internal sealed record ModelMessage(int Number, int Bytes, long? Key, TimeSpan? TimeToLive = null)
 {
-    public int Cost => Bytes + OutputBufferOptions.MessageOverheadBytes + (Key is null ? 0 : FrameFormat.MaxLatestBytes);
+    private static readonly int HeaderBytes = new MessageHeader { TimeToLive = TimeSpan.FromSeconds(1) }.EncodedBytes;
+
+    public int Cost => Bytes + OutputBufferOptions.MessageOverheadBytes + (Key is null ? 0 : FrameFormat.MaxLatestBytes) + (TimeToLive is null ? 0 : HeaderBytes);
+
+    /// <summary>When it is too old to be sent.</summary>
+    public TimeSpan ExpiresAt { get; init; } = TimeSpan.MaxValue;
 }
 
 /// <summary>A batch that the model holds back.</summary>

@@ -72,7 +72,7 @@ internal sealed class SequenceRun
     {
         switch (step.Kind)
         {
-            case StepKind.Write or StepKind.TryWrite or StepKind.WriteAsync or StepKind.WriteText or StepKind.WriteLatest or StepKind.WriteLatestText:
+            case StepKind.Write or StepKind.TryWrite or StepKind.WriteAsync or StepKind.WriteText or StepKind.WriteLatest or StepKind.WriteLatestText or StepKind.WriteExpiring:
                 Write(step);
                 break;
             case StepKind.WriteLoop:
@@ -123,7 +123,7 @@ internal sealed class SequenceRun
         var message = ++_lastMessage;
         var text = $"{message}.".PadRight(step.Size, '.');
         var handle = _handles[step.Handle];
-        _model.Write(step.Handle, new ModelMessage(message, text.Length, step.Key));
+        _model.Write(step.Handle, new ModelMessage(message, text.Length, step.Key, step.TimeToLive));
         switch (step.Kind)
         {
             case StepKind.Write:
@@ -140,6 +140,10 @@ internal sealed class SequenceRun
                 break;
             case StepKind.WriteLatestText:
                 _buffer.WriteLatest(handle, step.Key!.Value, text);
+                break;
+            case StepKind.WriteExpiring:
+                // A header of its own, so that none is repeated.
+                _buffer.Write(handle, Encoding.UTF8.GetBytes(text), new MessageHeader { TimeToLive = step.TimeToLive });
                 break;
             default:
                 _buffer.Write(handle, text);
@@ -177,10 +181,17 @@ internal sealed class SequenceRun
     }
 
     // The transport completes at once, on the caller's thread, so that whatever waits for it has ended when the call returns.
-    private static void EndNow(ValueTask task)
+    private void EndNow(ValueTask task)
     {
         Assert.True(task.IsCompleted);
-        task.GetAwaiter().GetResult();
+        try
+        {
+            task.GetAwaiter().GetResult();
+        }
+        catch (OutputDeliveryException loss)
+        {
+            Assert.InRange(loss.LostMessages, 1, _model.Expired);
+        }
     }
 
     // One partition: the order holds across handles too. Only a flush of all handles, and limits that pass at one time, go through them in no particular order.
@@ -195,10 +206,12 @@ internal sealed class SequenceRun
         _compared += sent.Count;
 
         var statistics = _buffer.GetStatistics();
-        var truth = (statistics.AcceptedMessages, statistics.AcknowledgedMessages, statistics.SupersededMessages, statistics.PendingMessages, statistics.Batches);
-        var model = ((long)_model.Accepted, (long)_model.Accepted - _model.Superseded - _model.Held, (long)_model.Superseded, (long)_model.Held, (long)_model.Sent.Count + _model.HeldBatches);
+        var truth = (statistics.AcceptedMessages, statistics.AcknowledgedMessages, statistics.SupersededMessages, statistics.ExpiredMessages, statistics.PendingMessages, statistics.Batches);
+        var model = (
+            (long)_model.Accepted, (long)_model.Accepted - _model.Superseded - _model.Expired - _model.Held, (long)_model.Superseded, (long)_model.Expired, (long)_model.Held,
+            (long)_model.Sent.Count + _model.ExpiredBatches + _model.HeldBatches);
         if (truth != model)
-            Assert.Fail($"After {where}: (accepted, acknowledged, superseded, pending, batches) are {truth} where the model has {model}.");
+            Assert.Fail($"After {where}: (accepted, acknowledged, superseded, expired, pending, batches) are {truth} where the model has {model}.");
     }
 
     private SentBatch ToSent(CollectedBatch batch) => new(

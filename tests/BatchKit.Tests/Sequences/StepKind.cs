@@ -9,6 +9,7 @@ internal enum StepKind
     WriteText,
     WriteLatest,
     WriteLatestText,
+    WriteExpiring,
     WriteLoop,
     OpenScope,
     OpenLimited,

@@ -15,6 +15,7 @@ internal static class Steps
         (3, Gen.Constant(StepKind.WriteText)),
         (7, Gen.Constant(StepKind.WriteLatest)),
         (2, Gen.Constant(StepKind.WriteLatestText)),
+        (4, Gen.Constant(StepKind.WriteExpiring)),
         (4, Gen.Constant(StepKind.WriteLoop)),
         (9, Gen.Constant(StepKind.OpenScope)),
         (6, Gen.Constant(StepKind.OpenLimited)),

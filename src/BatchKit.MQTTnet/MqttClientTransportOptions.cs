@@ -58,6 +58,4 @@ public sealed class MqttClientTransportOptions : IValidatableObject
 internal sealed partial class MqttClientTransportOptionsValidator : IValidateOptions<MqttClientTransportOptions>
 {
     public static MqttClientTransportOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(MqttClientTransportOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -60,6 +60,4 @@ public sealed class MqttServerTransportOptions : IValidatableObject
 internal sealed partial class MqttServerTransportOptionsValidator : IValidateOptions<MqttServerTransportOptions>
 {
     public static MqttServerTransportOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(MqttServerTransportOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -36,7 +36,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     {
         ArgumentNullException.ThrowIfNull(bus);
         options = (options ?? new MassTransitOptions()).Copy();
-        MassTransitOptionsValidator.ThrowIfInvalid(options);
+        OptionsRules.ThrowIfInvalid(MassTransitOptionsValidator.Shared, options);
         return new BusConnection(bus, options, new ConnectionAge(timeProvider ?? TimeProvider.System)) { Metrics = metrics };
     }
 

@@ -173,6 +173,4 @@ internal sealed class MassTransitSection
 internal sealed partial class MassTransitOptionsValidator : IValidateOptions<MassTransitOptions>
 {
     public static MassTransitOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(MassTransitOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -10,8 +10,6 @@ namespace BatchKit.Mqtt;
 internal sealed partial class MqttOptionsValidator : IValidateOptions<MqttOptions>
 {
     public static MqttOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(MqttOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }
 
 /// <summary>The rules that an attribute can't express.</summary>

@@ -124,6 +124,4 @@ internal sealed class NatsSection
 internal sealed partial class NatsOptionsValidator : IValidateOptions<NatsOptions>
 {
     public static NatsOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(NatsOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -94,7 +94,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     internal static NatsOptions Check(NatsOptions? options)
     {
         options ??= new NatsOptions();
-        NatsOptionsValidator.ThrowIfInvalid(options);
+        OptionsRules.ThrowIfInvalid(NatsOptionsValidator.Shared, options);
         return options.Copy();
     }
 

@@ -100,6 +100,4 @@ public sealed class PostgresOptions : IValidatableObject
 internal sealed partial class PostgresOptionsValidator : IValidateOptions<PostgresOptions>
 {
     public static PostgresOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(PostgresOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -73,6 +73,4 @@ public sealed class PostgresOutboxOptions : IValidatableObject
 internal sealed partial class PostgresOutboxOptionsValidator : IValidateOptions<PostgresOutboxOptions>
 {
     public static PostgresOutboxOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(PostgresOutboxOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -183,6 +183,4 @@ public enum PoisonPolicy
 internal sealed partial class PostgresQueueReceiverOptionsValidator : IValidateOptions<PostgresQueueReceiverOptions>
 {
     public static PostgresQueueReceiverOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(PostgresQueueReceiverOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

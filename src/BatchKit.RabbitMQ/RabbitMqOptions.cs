@@ -329,6 +329,4 @@ internal sealed class RabbitMqSection
 internal sealed partial class RabbitMqOptionsValidator : IValidateOptions<RabbitMqOptions>
 {
     public static RabbitMqOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(RabbitMqOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -52,7 +52,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         ConnectionMetrics? metrics = null)
     {
         ArgumentNullException.ThrowIfNull(options);
-        RabbitMqOptionsValidator.ThrowIfInvalid(options);
+        OptionsRules.ThrowIfInvalid(RabbitMqOptionsValidator.Shared, options);
         options = options.Copy();
         _options = options;
         _signer = signer;

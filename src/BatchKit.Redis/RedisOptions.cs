@@ -84,6 +84,4 @@ internal sealed class RedisSection
 internal sealed partial class RedisOptionsValidator : IValidateOptions<RedisOptions>
 {
     public static RedisOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(RedisOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

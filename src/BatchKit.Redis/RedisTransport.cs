@@ -79,7 +79,7 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
     internal static RedisOptions Check(RedisOptions? options)
     {
         options ??= new RedisOptions();
-        RedisOptionsValidator.ThrowIfInvalid(options);
+        OptionsRules.ThrowIfInvalid(RedisOptionsValidator.Shared, options);
         return options.Copy();
     }
 

@@ -63,6 +63,4 @@ public sealed class BroadcastListenerOptions : IValidatableObject
 internal sealed partial class BroadcastListenerOptionsValidator : IValidateOptions<BroadcastListenerOptions>
 {
     public static BroadcastListenerOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(BroadcastListenerOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

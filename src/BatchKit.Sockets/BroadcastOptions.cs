@@ -206,6 +206,4 @@ public enum SlowConsumerPolicy
 internal sealed partial class BroadcastOptionsValidator : IValidateOptions<BroadcastOptions>
 {
     public static BroadcastOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(BroadcastOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

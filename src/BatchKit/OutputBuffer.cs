@@ -70,7 +70,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
     {
         ArgumentNullException.ThrowIfNull(routes);
         ArgumentOutOfRangeException.ThrowIfZero(routes.Count, nameof(routes));
-        OutputBufferOptionsValidator.ThrowIfInvalid(options, name);
+        OptionsRules.ThrowIfInvalid(OutputBufferOptionsValidator.Shared, options, name);
         foreach (var route in routes)
             route.ThrowIfTooNarrow(options, name);
         Name = name;

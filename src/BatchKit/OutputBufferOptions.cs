@@ -233,6 +233,4 @@ internal sealed class NumberRangeAttribute(long minimum, long maximum) : Validat
 internal sealed partial class OutputBufferOptionsValidator : IValidateOptions<OutputBufferOptions>
 {
     public static OutputBufferOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(OutputBufferOptions options, string name) => OptionsRules.ThrowIfInvalid(Shared, options, name);
 }

@@ -76,16 +76,11 @@ public static class MassTransitBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
-        var name = builder.Name;
-        if (KeyedServices.Contain<MassTransitReceiver>(builder.Services, name))
-            throw new InvalidOperationException($"{builder} receives from MassTransit already. Call ReceiveFromMassTransit once, with a transport that hands batches to all that take them.");
-
+        AdapterServices.ThrowIfReceiving<MassTransitReceiver>(builder, "MassTransit");
         AddBus(builder, configure);
         builder.LeaseNode();
-        KeyedServices.Add(builder.Services, name, (services, _) => CreateReceiver(services, builder, next));
-        builder.Services.AddSingleton<IHostedService>(services => new ReceiverHostedService(
-            services.GetRequiredKeyedService<MassTransitReceiver>(name), services.GetRequiredKeyedService<BusOwner>(name)));
-        return builder.AllowNoRoute();
+        return AdapterServices.AddReceiver(
+            builder, services => CreateReceiver(services, builder, next), (services, receiver) => new ReceiverHostedService(receiver, services.GetRequiredKeyedService<BusOwner>(builder.Name)));
     }
 
     /// <inheritdoc cref="ReceiveFromMassTransit(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{MassTransitOptions})"/>
@@ -102,9 +97,7 @@ public static class MassTransitBuilderExtensions
 
     private static void AddSection(BatchKitBuilder builder, IConfiguration section)
     {
-        ArgumentNullException.ThrowIfNull(builder);
-        ArgumentNullException.ThrowIfNull(section);
-        OptionsRules.Add(builder.Services, builder.Name, MassTransitOptionsValidator.Shared, configure: null, section, MassTransitOptions.Read);
+        AdapterServices.AddSection(builder, section, MassTransitOptionsValidator.Shared, MassTransitOptions.Read);
         if (section is IConfigurationSection { Path: var path })
             ConfigurationKeys.Of(builder.Services).Add<MassTransitRabbitMqOptions>(ConfigurationPath.Combine(path, nameof(MassTransitOptions.RabbitMq)));
     }
@@ -119,9 +112,8 @@ public static class MassTransitBuilderExtensions
         builder.Services.AddKeyedSingleton(name, (services, _) => CreateOwner(services, builder));
         builder.Services.AddSingleton<IHostedService>(services => new BusHostedService(
             services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name)));
-        builder.Services.AddHealthChecks().Add(new HealthCheckRegistration(
-            name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            services => new HealthCheck(services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name), services.GetKeyedService<MassTransitTransport>(name)), failureStatus: null, tags: ["batchkit"]));
+        AdapterServices.AddHealthCheck(builder, HealthCheckName, services =>
+            new HealthCheck(services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name), services.GetKeyedService<MassTransitTransport>(name)));
     }
 
     private static BusOwner CreateOwner(IServiceProvider services, BatchKitBuilder builder)

@@ -123,12 +123,7 @@ public static class NatsBuilderExtensions
     /// <summary>Reports whether the buffer's transport can send and its receiver receives; either may be absent.</summary>
     private sealed class HealthCheck(NatsTransport? transport, NatsReceiver? receiver) : IHealthCheck
     {
-        public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
-        {
-            var statistics = receiver?.GetStatistics() ?? default;
-            var observers = transport?.ObserverFault ?? receiver?.ObserverFault
-                ?? (statistics.ObserverFaults == 0 ? null : $"The receiver's logger failed {statistics.ObserverFaults} times.");
-            return Task.FromResult(BrokerHealth.Evaluate(context.Registration.FailureStatus, transport?.Fault, receiver?.Fault, statistics.ConsecutiveFailures, observers));
-        }
+        public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default) => Task.FromResult(AdapterServices.Evaluate(
+            context, transport?.Fault, receiver?.Fault, receiver?.GetStatistics(), transport?.ObserverFault ?? receiver?.ObserverFault));
     }
 }

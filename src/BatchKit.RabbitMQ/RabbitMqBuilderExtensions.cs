@@ -179,10 +179,8 @@ public static class RabbitMqBuilderExtensions
             var sending = transport is not null ? await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false)
                 : sender is not null ? await sender.FindFaultAsync(cancellationToken).ConfigureAwait(false)
                 : null;
-            var statistics = receiver?.GetStatistics() ?? default;
-            var observers = transport?.LoggerFault ?? receiver?.LoggerFault ?? transport?.CallbackFault ?? sender?.CallbackFault ?? receiver?.CallbackFault
-                ?? (statistics.ObserverFaults == 0 ? null : $"The receiver's logger failed {statistics.ObserverFaults} times.");
-            return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, statistics.ConsecutiveFailures, observers);
+            var observers = transport?.LoggerFault ?? receiver?.LoggerFault ?? transport?.CallbackFault ?? sender?.CallbackFault ?? receiver?.CallbackFault;
+            return AdapterServices.Evaluate(context, sending, receiver?.Fault, receiver?.GetStatistics(), observers);
         }
     }
 }

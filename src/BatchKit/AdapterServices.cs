@@ -1,4 +1,5 @@
 using System.Diagnostics.CodeAnalysis;
+using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
@@ -7,7 +8,7 @@ using Microsoft.Extensions.Options;
 
 namespace BatchKit;
 
-/// <summary>Registers what each adapter has: options from a section, one receiver for a buffer, a health check.</summary>
+/// <summary>Registers what each adapter has: options from a section, one receiver for a buffer, health.</summary>
 internal static class AdapterServices
 {
     private const DynamicallyAccessedMemberTypes Kept = DynamicallyAccessedMemberTypes.PublicParameterlessConstructor | DynamicallyAccessedMemberTypes.PublicProperties;
@@ -29,12 +30,17 @@ internal static class AdapterServices
             throw new InvalidOperationException($"{builder} receives from {broker} already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
     }
 
-    /// <summary>Registers the buffer's receiver; the host starts and stops it.</summary>
-    public static BatchKitBuilder AddReceiver<TReceiver>(BatchKitBuilder builder, Func<IServiceProvider, TReceiver> create)
+    /// <summary>Registers the buffer's receiver; the host starts and stops it, or what stands for it.</summary>
+    public static BatchKitBuilder AddReceiver<TReceiver>(
+        BatchKitBuilder builder, Func<IServiceProvider, TReceiver> create, Func<IServiceProvider, TReceiver, IHostedService>? host = null)
         where TReceiver : class, IHostedService
     {
         KeyedServices.Add(builder.Services, builder.Name, (services, _) => create(services));
-        builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<TReceiver>(builder.Name));
+        builder.Services.AddSingleton<IHostedService>(services =>
+        {
+            var receiver = services.GetRequiredKeyedService<TReceiver>(builder.Name);
+            return host?.Invoke(services, receiver) ?? receiver;
+        });
         return builder.AllowNoRoute();
     }
 
@@ -42,4 +48,12 @@ internal static class AdapterServices
     public static void AddHealthCheck(BatchKitBuilder builder, string checkName, Func<IServiceProvider, IHealthCheck> create) =>
         builder.Services.AddHealthChecks().Add(new HealthCheckRegistration(
             builder.Name.Length == 0 ? checkName : $"{checkName}-{builder.Name}", create, failureStatus: null, tags: ["batchkit"]));
+
+    /// <summary>Evaluates what a buffer's transport and receiver report, either of which may be absent; see <see cref="BrokerHealth.Evaluate"/>.</summary>
+    public static HealthCheckResult Evaluate(HealthCheckContext context, string? sending, string? receiving, BatchReceiverStatistics? receiver, string? observers)
+    {
+        var statistics = receiver ?? default;
+        observers ??= statistics.ObserverFaults == 0 ? null : $"The receiver's logger failed {statistics.ObserverFaults} times.";
+        return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiving, statistics.ConsecutiveFailures, observers);
+    }
 }

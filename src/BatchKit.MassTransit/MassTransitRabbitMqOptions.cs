@@ -105,17 +105,8 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
         const string Owner = $"{nameof(MassTransitOptions.RabbitMq)}.";
         foreach (var loginFault in RabbitMqNames.ValidateLogin(address?.UserName ?? UserName, address?.Password ?? Password, address?.VirtualHost ?? VirtualHost, Owner))
             yield return loginFault;
-        if (Hosts is null)
-            yield break;
-
-        // The text does not repeat the entry, which may be a URI with a password.
-        for (var index = 0; index < Hosts.Count; index++)
-        {
-            if (RabbitMqEndpoint.TryParse(Hosts[index], out _))
-                continue;
-            yield return new ValidationResult(
-                $"{Member}[{index}] must be a host name or address, with a port or without, as in 'broker:5672'.", [Member]);
-        }
+        foreach (var hostFault in RabbitMqEndpoint.Validate(Hosts ?? [], Member))
+            yield return hostFault;
     }
 
     internal (string Host, int Port) Split(string host)

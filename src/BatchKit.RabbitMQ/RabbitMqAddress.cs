@@ -1,3 +1,4 @@
+using System.ComponentModel.DataAnnotations;
 using System.Diagnostics.CodeAnalysis;
 using System.Globalization;
 using System.Text.RegularExpressions;
@@ -103,6 +104,12 @@ internal readonly record struct RabbitMqEndpoint(string Host, int Port)
         endpoint = new RabbitMqEndpoint(host, port);
         return true;
     }
+
+    /// <summary>Checks hosts. The results do not repeat an entry, which may be a URI with a password.</summary>
+    public static IEnumerable<ValidationResult> Validate(IList<string> hosts, string member) =>
+        from index in Enumerable.Range(0, hosts.Count)
+        where !TryParse(hosts[index], out _)
+        select new ValidationResult($"{member}[{index}] must be a host name or address, with a port or without, as in 'broker:5672'.", [member]);
 
     public RabbitMqEndpoint WithPort(bool tls) => Port != 0 ? this : this with { Port = tls ? AmqpTlsPort : AmqpPort };
 

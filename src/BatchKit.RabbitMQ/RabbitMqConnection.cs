@@ -62,6 +62,24 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     public ValueTask<OpenChannel> OpenAsync(CancellationToken cancellationToken) =>
         _open is { Channel.IsOpen: true } open ? new ValueTask<OpenChannel>(open) : OpenSlowAsync(cancellationToken);
 
+    /// <summary>Connects when <see cref="RabbitMqOptions.FailFast"/> is set, so that the host does not start without the broker.</summary>
+    public Task StartAsync(CancellationToken cancellationToken) => _options.FailFast ? OpenAsync(cancellationToken).AsTask() : Task.CompletedTask;
+
+    /// <summary>Returns why nothing can be sent now, or null when it can. Connects to find out.</summary>
+    public async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
+    {
+        try
+        {
+            await OpenAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (IOException exception)
+        {
+            return FailureText.MessageOf(exception);
+        }
+
+        return BlockedReason is { } reason ? $"{Target} accepts no messages now: {reason}." : null;
+    }
+
     /// <summary>Returns the open channel at once, or fails at once and connects in the background.</summary>
     /// <exception cref="IOException">No channel is open now. The message has the reason of the last failed attempt.</exception>
     public OpenChannel GetOpen()

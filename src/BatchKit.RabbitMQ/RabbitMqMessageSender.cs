@@ -1,5 +1,4 @@
 using System.Text;
-using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using RabbitMQ.Client;
@@ -10,7 +9,6 @@ namespace BatchKit.RabbitMQ;
 /// <summary>Publishes the application's own messages over a connection of its own: each is mandatory, and confirmed by the broker.</summary>
 internal sealed class RabbitMqMessageSender : IAsyncDisposable
 {
-
     private static readonly CreateChannelOptions ChannelOptions = new(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true);
 
     private readonly RabbitMqOptions _options;
@@ -71,27 +69,11 @@ internal sealed class RabbitMqMessageSender : IAsyncDisposable
     /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
     public string? CallbackFault => _connection.CallbackFault;
 
-    /// <summary>Connects when <see cref="RabbitMqOptions.FailFast"/> is set, so that the host does not start without the broker.</summary>
-    public async Task StartAsync(CancellationToken cancellationToken)
-    {
-        if (_options.FailFast)
-            await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
-    }
+    /// <inheritdoc cref="RabbitMqConnection.StartAsync"/>
+    public Task StartAsync(CancellationToken cancellationToken) => _connection.StartAsync(cancellationToken);
 
-    /// <summary>Returns why messages can't be sent now, or null when they can. Connects to find out.</summary>
-    public async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
-    {
-        try
-        {
-            await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
-        }
-        catch (IOException exception)
-        {
-            return FailureText.MessageOf(exception);
-        }
-
-        return _connection.BlockedReason is { } reason ? $"{_connection.Target} accepts no messages now: {reason}." : null;
-    }
+    /// <inheritdoc cref="RabbitMqConnection.FindFaultAsync"/>
+    public Task<string?> FindFaultAsync(CancellationToken cancellationToken) => _connection.FindFaultAsync(cancellationToken);
 
     public ValueTask DisposeAsync() => _connection.DisposeAsync();
 

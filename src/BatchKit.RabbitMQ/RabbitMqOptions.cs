@@ -252,14 +252,8 @@ public sealed class RabbitMqOptions : IValidatableObject
             yield break;
         if (Hosts.Count == 0)
             yield return new ValidationResult($"{nameof(Hosts)} must name a broker.", [nameof(Hosts)]);
-
-        // The text does not repeat the entry, which may be a URI with a password.
-        for (var index = 0; index < Hosts.Count; index++)
-        {
-            if (!RabbitMqEndpoint.TryParse(Hosts[index], out _))
-                yield return new ValidationResult($"{nameof(Hosts)}[{index}] must be a host name or address, with a port or without, as in 'broker:5672'.", [nameof(Hosts)]);
-        }
-
+        foreach (var hostFault in RabbitMqEndpoint.Validate(Hosts, nameof(Hosts)))
+            yield return hostFault;
         if (MaxReconnectDelay < ReconnectDelay)
         {
             yield return new ValidationResult(

@@ -121,27 +121,11 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
     internal string? CallbackFault => _connection.CallbackFault;
 
-    /// <summary>Connects when <see cref="RabbitMqOptions.FailFast"/> is set, so that the host does not start without the broker.</summary>
-    internal async Task StartAsync(CancellationToken cancellationToken)
-    {
-        if (_options.FailFast)
-            await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
-    }
+    /// <inheritdoc cref="RabbitMqConnection.StartAsync"/>
+    internal Task StartAsync(CancellationToken cancellationToken) => _connection.StartAsync(cancellationToken);
 
-    /// <summary>Returns why the transport can't send now, or null when it can. Connects to find out.</summary>
-    internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
-    {
-        try
-        {
-            await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
-        }
-        catch (IOException exception)
-        {
-            return FailureText.MessageOf(exception);
-        }
-
-        return _connection.BlockedReason is { } reason ? $"{_connection.Target} accepts no messages now: {reason}." : null;
-    }
+    /// <inheritdoc cref="RabbitMqConnection.FindFaultAsync"/>
+    internal Task<string?> FindFaultAsync(CancellationToken cancellationToken) => _connection.FindFaultAsync(cancellationToken);
 
     private async Task PrepareAsync(IConnection connection, IChannel channel, CancellationToken cancellationToken)
     {

@@ -1,4 +1,3 @@
-using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Nats;
@@ -6,12 +5,6 @@ namespace BatchKit.Nats;
 /// <summary>The log messages of this package; ids start at 3000.</summary>
 internal static partial class Log
 {
-    public static void FrameDropped(ILogger logger, LogThrottle throttle, int limit)
-    {
-        if (throttle.TryBegin(3010, string.Empty, amount: 1, out var events))
-            FrameDropped(logger, events.Count, limit);
-    }
-
     [LoggerMessage(3000, LogLevel.Information, "Connected to {Target}.")]
     public static partial void Connected(ILogger logger, string target);
 
@@ -34,5 +27,5 @@ internal static partial class Log
     public static partial void FrameAbandoned(ILogger logger, string prefix, TimeSpan limit);
 
     [LoggerMessage(3010, LogLevel.Warning, "{Count} received frames were dropped, because more than NatsOptions.MaxWaitingFrames ({Limit}) waited for the next hop.")]
-    private static partial void FrameDropped(ILogger logger, long count, int limit);
+    public static partial void FramesDropped(ILogger logger, long count, int limit);
 }

@@ -17,12 +17,8 @@ internal sealed class NatsLink : IAsyncDisposable
 
     private readonly GuardedLogger _logger;
     private readonly bool _isOurs;
-
-    // Guards the list and the flag.
-    private readonly Lock _lock = new();
-    private readonly List<ConnectionReporter> _reporters = [];
-    private bool _isDisposed;
-
+    private readonly ConnectionReporters _reporters = new();
+    private volatile bool _isDisposed;
     private volatile string? _fault;
 
     public NatsLink(NatsOptions options, INatsConnection? application, ILogger? logger)
@@ -55,14 +51,7 @@ internal sealed class NatsLink : IAsyncDisposable
     /// <summary>Tells a reporter of the connection's changes.</summary>
     public void Watch(ConnectionReporter reporter)
     {
-        lock (_lock)
-        {
-            if (_reporters.Contains(reporter))
-                return;
-            _reporters.Add(reporter);
-        }
-
-        if (Connection.ConnectionState == NatsConnectionState.Open)
+        if (_reporters.TryAdd(reporter) && Connection.ConnectionState == NatsConnectionState.Open)
             reporter.Open();
     }
 
@@ -83,8 +72,7 @@ internal sealed class NatsLink : IAsyncDisposable
             if (fault != _fault)
                 Log.ConnectFailed(_logger, fault);
             _fault = fault;
-            foreach (var reporter in CopyReporters())
-                reporter.Lose(fault);
+            _reporters.Lose(fault);
             throw new IOException(fault, exception);
         }
     }
@@ -100,17 +88,11 @@ internal sealed class NatsLink : IAsyncDisposable
     /// <summary>Closes a connection of our own, and forgets the application's.</summary>
     public async ValueTask DisposeAsync()
     {
-        lock (_lock)
-        {
-            if (_isDisposed)
-                return;
-            _isDisposed = true;
-        }
-
+        if (Interlocked.Exchange(ref _isDisposed, true))
+            return;
         Connection.ConnectionOpened -= OnOpenedAsync;
         Connection.ConnectionDisconnected -= OnDisconnectedAsync;
-        foreach (var reporter in CopyReporters())
-            reporter.Close();
+        _reporters.Close();
         if (_isOurs)
             await Connection.DisposeAsync().ConfigureAwait(false);
     }
@@ -138,29 +120,17 @@ internal sealed class NatsLink : IAsyncDisposable
     {
         _fault = null;
         Log.Connected(_logger, Target);
-        foreach (var reporter in CopyReporters())
-            reporter.Open();
+        _reporters.Open();
         return default;
     }
 
     private ValueTask OnDisconnectedAsync(object? sender, NatsEventArgs change)
     {
-        lock (_lock)
-        {
-            if (_isDisposed)
-                return default;
-        }
-
+        if (_isDisposed)
+            return default;
         _fault = $"The connection to {Target} was lost.";
         Log.ConnectionLost(_logger, Target);
-        foreach (var reporter in CopyReporters())
-            reporter.Lose(_fault);
+        _reporters.Lose(_fault);
         return default;
-    }
-
-    private ConnectionReporter[] CopyReporters()
-    {
-        lock (_lock)
-            return [.. _reporters];
     }
 }

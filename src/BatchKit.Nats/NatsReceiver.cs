@@ -27,9 +27,8 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
     private readonly FrameReceiver _frames;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
-    private readonly LogThrottle _throttle;
     private readonly ConnectionReporter _reporter;
-    private readonly Meter _meter;
+    private readonly FrameDrops _dropped;
 
     // Null when nothing is declared, and with core NATS, which may be a server without JetStream.
     private readonly NatsNodeLease? _lease;
@@ -41,7 +40,6 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
     private int _failures;
     private bool _isStarted;
     private bool _isDisposed;
-    private long _droppedFrames;
     private volatile string? _fault = "The receiver has not started.";
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
@@ -68,17 +66,14 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
         (_options, _node, _receiver, _link, _topology) = (options, node, receiver, link, new NatsTopology(options));
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
-        _throttle = new LogThrottle(_timeProvider);
         _frames = new FrameReceiver(receiver);
         _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", link.Target, metrics, "nats", options.Prefix);
         _lease = options is { DeclareTopology: true, Delivery: NatsDelivery.AtLeastOnce } ? new NatsNodeLease(link, _topology.Bucket, options.Replicas, node, _timeProvider) : null;
-        var meter = new MeterOptions("BatchKit");
-        _meter = meterFactory?.Create(meter) ?? new Meter(meter);
-        _meter.CreateObservableCounter("batchkit.nats.dropped", () => DroppedFrames, "{frame}", "Received frames that were dropped because too many waited for the next hop.");
+        _dropped = new FrameDrops("batchkit.nats.dropped", meterFactory, _timeProvider);
     }
 
     /// <summary>How many received frames were dropped because more than <see cref="NatsOptions.MaxWaitingFrames"/> waited.</summary>
-    public long DroppedFrames => Interlocked.Read(ref _droppedFrames);
+    public long DroppedFrames => _dropped.Count;
 
     /// <summary>Why it receives nothing now, in a sentence without secrets; null while it receives.</summary>
     public string? Fault => _fault ?? _link.Fault;
@@ -136,7 +131,7 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
         _stopping.Dispose();
         _abandoning.Dispose();
         _lease?.Dispose();
-        _meter.Dispose();
+        _dropped.Dispose();
         if (_ownsLink)
             await _link.DisposeAsync().ConfigureAwait(false);
     }
@@ -248,8 +243,8 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
 
     private void CountDropped()
     {
-        Interlocked.Increment(ref _droppedFrames);
-        Log.FrameDropped(_logger, _throttle, _options.MaxWaitingFrames);
+        if (_dropped.Add() is { } count)
+            Log.FramesDropped(_logger, count, _options.MaxWaitingFrames);
     }
 
     // A successor then finds the number free at once. If this fails, the server frees it when the lease's time is over.

@@ -1,4 +1,3 @@
-using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Redis;
@@ -6,12 +5,6 @@ namespace BatchKit.Redis;
 /// <summary>The log messages of this package; ids start at 2900.</summary>
 internal static partial class Log
 {
-    public static void FrameDropped(ILogger logger, LogThrottle throttle, int limit)
-    {
-        if (throttle.TryBegin(2910, string.Empty, amount: 1, out var events))
-            FrameDropped(logger, events.Count, limit);
-    }
-
     [LoggerMessage(2900, LogLevel.Information, "Connected to {Target}.")]
     public static partial void Connected(ILogger logger, string target);
 
@@ -28,5 +21,5 @@ internal static partial class Log
     public static partial void SubscribeFailed(ILogger logger, string target, string reason);
 
     [LoggerMessage(2910, LogLevel.Warning, "{Count} received frames were dropped, because more than RedisOptions.MaxWaitingFrames ({Limit}) waited for the next hop.")]
-    private static partial void FrameDropped(ILogger logger, long count, int limit);
+    public static partial void FramesDropped(ILogger logger, long count, int limit);
 }

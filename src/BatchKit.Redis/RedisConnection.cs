@@ -11,10 +11,10 @@ internal sealed class RedisConnection : IAsyncDisposable
     private readonly GuardedLogger _logger;
     private readonly ConfigurationOptions _settings;
     private readonly IConnectionMultiplexer? _application;
+    private readonly ConnectionReporters _reporters = new();
 
     // Guards the fields below.
     private readonly Lock _lock = new();
-    private readonly List<ConnectionReporter> _reporters = [];
     private Task<IConnectionMultiplexer>? _connecting;
     private bool _isDisposed;
 
@@ -54,8 +54,7 @@ internal sealed class RedisConnection : IAsyncDisposable
     public async Task WatchAsync(ConnectionReporter reporter)
     {
         var redis = await GetAsync().ConfigureAwait(false);
-        lock (_lock)
-            _reporters.Add(reporter);
+        _reporters.TryAdd(reporter);
         if (redis.IsConnected)
             reporter.Open();
         else
@@ -70,11 +69,9 @@ internal sealed class RedisConnection : IAsyncDisposable
         {
             connecting = _isDisposed ? null : _connecting;
             _isDisposed = true;
-            foreach (var reporter in _reporters)
-                reporter.Close();
-            _reporters.Clear();
         }
 
+        _reporters.Close();
         if (connecting is null || connecting.IsFaulted)
             return;
         var redis = await connecting.ConfigureAwait(false);
@@ -100,8 +97,7 @@ internal sealed class RedisConnection : IAsyncDisposable
     {
         var reason = change.Exception is { } exception ? FailureText.MessageOf(exception) : change.FailureType.ToString();
         Log.ConnectionLost(_logger, Target, reason);
-        foreach (var reporter in CopyReporters())
-            reporter.Lose(reason);
+        _reporters.Lose(reason);
     }
 
     private void OnRestored(object? sender, ConnectionFailedEventArgs change)
@@ -109,13 +105,6 @@ internal sealed class RedisConnection : IAsyncDisposable
         if (sender is not IConnectionMultiplexer { IsConnected: true })
             return;
         Log.Connected(_logger, Target);
-        foreach (var reporter in CopyReporters())
-            reporter.Open();
-    }
-
-    private ConnectionReporter[] CopyReporters()
-    {
-        lock (_lock)
-            return [.. _reporters];
+        _reporters.Open();
     }
 }

@@ -27,16 +27,14 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
     private readonly FrameReceiver _frames;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
-    private readonly LogThrottle _throttle;
     private readonly ConnectionReporter _reporter;
-    private readonly Meter _meter;
+    private readonly FrameDrops _dropped;
     private readonly CancellationTokenSource _stopping = new();
     private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private Task _running = Task.CompletedTask;
     private int _failures;
     private bool _isStarted;
     private bool _isDisposed;
-    private long _droppedFrames;
     private volatile string? _fault = "The receiver has not started.";
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
@@ -63,16 +61,13 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
         (_options, _node, _receiver, _connection) = (options, node, receiver, connection);
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
-        _throttle = new LogThrottle(_timeProvider);
         _frames = new FrameReceiver(receiver);
         _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", connection.Target, metrics, "redis", options.Prefix);
-        var meter = new MeterOptions("BatchKit");
-        _meter = meterFactory?.Create(meter) ?? new Meter(meter);
-        _meter.CreateObservableCounter("batchkit.redis.dropped", () => DroppedFrames, "{frame}", "Received frames that were dropped because too many waited for the next hop.");
+        _dropped = new FrameDrops("batchkit.redis.dropped", meterFactory, _timeProvider);
     }
 
     /// <summary>How many received frames were dropped because more than <see cref="RedisOptions.MaxWaitingFrames"/> waited.</summary>
-    public long DroppedFrames => Interlocked.Read(ref _droppedFrames);
+    public long DroppedFrames => _dropped.Count;
 
     internal string? Fault => _fault ?? _connection.Fault;
 
@@ -112,7 +107,7 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
         if (Interlocked.Exchange(ref _isDisposed, true))
             return;
         _stopping.Dispose();
-        _meter.Dispose();
+        _dropped.Dispose();
         if (_ownsConnection)
             await _connection.DisposeAsync().ConfigureAwait(false);
     }
@@ -176,8 +171,8 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
         var message = await queue.ReadAsync(stopping).ConfigureAwait(false);
         if (queue.TryGetCount(out var waiting) && waiting > _options.MaxWaitingFrames)
         {
-            Interlocked.Increment(ref _droppedFrames);
-            Log.FrameDropped(_logger, _throttle, _options.MaxWaitingFrames);
+            if (_dropped.Add() is { } count)
+                Log.FramesDropped(_logger, count, _options.MaxWaitingFrames);
             return;
         }
 

@@ -1,4 +1,3 @@
-using System.Collections.Immutable;
 using Microsoft.CodeAnalysis;
 using Microsoft.CodeAnalysis.Diagnostics;
 using Microsoft.CodeAnalysis.Operations;
@@ -7,22 +6,9 @@ namespace BatchKit.Analyzers;
 
 /// <summary>BK0006: a write or a flush whose task is thrown away.</summary>
 [DiagnosticAnalyzer(LanguageNames.CSharp)]
-internal sealed class AwaitAnalyzer : DiagnosticAnalyzer
+internal sealed class AwaitAnalyzer() : BufferAnalyzer(OperationKind.Invocation, Rules.NotAwaited)
 {
-    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = [Rules.NotAwaited];
-
-    public override void Initialize(AnalysisContext context)
-    {
-        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
-        context.EnableConcurrentExecution();
-        context.RegisterCompilationStartAction(static start =>
-        {
-            if (BufferTypes.TryGet(start.Compilation) is { } buffers)
-                start.RegisterOperationAction(operation => Analyze(operation, buffers), OperationKind.Invocation);
-        });
-    }
-
-    private static void Analyze(OperationAnalysisContext context, BufferTypes buffers)
+    protected override void Analyze(OperationAnalysisContext context, BufferTypes buffers)
     {
         var call = (IInvocationOperation)context.Operation;
         if (call.TargetMethod.Name is not ("WriteAsync" or "FlushAsync" or "WhenSettledAsync") || !buffers.IsBufferCall(call))

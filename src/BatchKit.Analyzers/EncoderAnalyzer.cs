@@ -1,4 +1,3 @@
-using System.Collections.Immutable;
 using System.Linq;
 using Microsoft.CodeAnalysis;
 using Microsoft.CodeAnalysis.Diagnostics;
@@ -8,22 +7,9 @@ namespace BatchKit.Analyzers;
 
 /// <summary>BK0007: a buffer or a scope that is used inside a message's encoder.</summary>
 [DiagnosticAnalyzer(LanguageNames.CSharp)]
-internal sealed class EncoderAnalyzer : DiagnosticAnalyzer
+internal sealed class EncoderAnalyzer() : BufferAnalyzer(OperationKind.DelegateCreation, Rules.BufferInEncoder)
 {
-    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = [Rules.BufferInEncoder];
-
-    public override void Initialize(AnalysisContext context)
-    {
-        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
-        context.EnableConcurrentExecution();
-        context.RegisterCompilationStartAction(static start =>
-        {
-            if (BufferTypes.TryGet(start.Compilation) is { } buffers)
-                start.RegisterOperationAction(operation => Analyze(operation, buffers), OperationKind.DelegateCreation);
-        });
-    }
-
-    private static void Analyze(OperationAnalysisContext context, BufferTypes buffers)
+    protected override void Analyze(OperationAnalysisContext context, BufferTypes buffers)
     {
         var encoder = (IDelegateCreationOperation)context.Operation;
         if (!buffers.IsEncoder(encoder.Type) || BodyOf(encoder, context) is not { } body)

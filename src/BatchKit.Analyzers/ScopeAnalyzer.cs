@@ -8,24 +8,11 @@ namespace BatchKit.Analyzers;
 
 /// <summary>BK0003 to BK0005: what becomes of a scope that a call opens.</summary>
 [DiagnosticAnalyzer(LanguageNames.CSharp)]
-internal sealed class ScopeAnalyzer : DiagnosticAnalyzer
+internal sealed class ScopeAnalyzer() : BufferAnalyzer(OperationKind.Invocation, Rules.OpenScope, Rules.ScopeInField, Rules.LostAmbientScope)
 {
     private const string UseUsing = "Open it with 'using' or 'await using'";
 
-    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = [Rules.OpenScope, Rules.ScopeInField, Rules.LostAmbientScope];
-
-    public override void Initialize(AnalysisContext context)
-    {
-        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
-        context.EnableConcurrentExecution();
-        context.RegisterCompilationStartAction(static start =>
-        {
-            if (BufferTypes.TryGet(start.Compilation) is { } buffers)
-                start.RegisterOperationAction(operation => Analyze(operation, buffers), OperationKind.Invocation);
-        });
-    }
-
-    private static void Analyze(OperationAnalysisContext context, BufferTypes buffers)
+    protected override void Analyze(OperationAnalysisContext context, BufferTypes buffers)
     {
         var opening = (IInvocationOperation)context.Operation;
         if (!buffers.IsOpening(opening))

@@ -10,21 +10,8 @@ namespace BatchKit.Analyzers;
 
 /// <summary>BK0002: a loop that writes to one handle outside a scope. A loop over many handles is left alone, because sends batch what is written meanwhile.</summary>
 [DiagnosticAnalyzer(LanguageNames.CSharp)]
-internal sealed class WriteLoopAnalyzer : DiagnosticAnalyzer
+internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocation, Rules.WriteLoop)
 {
-    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = [Rules.WriteLoop];
-
-    public override void Initialize(AnalysisContext context)
-    {
-        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
-        context.EnableConcurrentExecution();
-        context.RegisterCompilationStartAction(static start =>
-        {
-            if (BufferTypes.TryGet(start.Compilation) is { } buffers)
-                start.RegisterOperationAction(operation => Analyze(operation, buffers), OperationKind.Invocation);
-        });
-    }
-
     /// <summary>The first write of a loop, if the loop has no scope and one can be opened around it.</summary>
     public static UnscopedWrite? FindUnscopedWrite(IOperation repeater, BufferTypes buffers)
     {
@@ -38,7 +25,7 @@ internal sealed class WriteLoopAnalyzer : DiagnosticAnalyzer
             : null;
     }
 
-    private static void Analyze(OperationAnalysisContext context, BufferTypes buffers)
+    protected override void Analyze(OperationAnalysisContext context, BufferTypes buffers)
     {
         var call = (IInvocationOperation)context.Operation;
         if (IsWrite(call) && buffers.IsBufferCall(call) && BulkLoop.Around(call) is { } loop && FindUnscopedWrite(loop, buffers) is { Handle: not null } write && write.Call == call)

@@ -6,7 +6,7 @@ namespace BatchKit.Broadcast.WebSockets;
 
 /// <summary>The stream under the framework's WebSocket. It reads from the server; the frames that the framework writes go through the connection's queue, so that all bytes have one order.</summary>
 /// <param name="server">The server's stream of the upgraded connection. The server owns it and ends it.</param>
-internal sealed class UpgradedStream(Stream server) : Stream
+internal sealed class UpgradedStream(Stream server) : ConnectionStream
 {
     private const byte OpcodeBits = 0x0F;
 
@@ -18,20 +18,6 @@ internal sealed class UpgradedStream(Stream server) : Stream
     // Whether the last read had to wait for the client, and how much it got.
     private bool _hasWaited;
     private int _readBytes;
-
-    public override bool CanRead => true;
-
-    public override bool CanWrite => true;
-
-    public override bool CanSeek => false;
-
-    public override long Length => throw new NotSupportedException();
-
-    public override long Position
-    {
-        get => throw new NotSupportedException();
-        set => throw new NotSupportedException();
-    }
 
     /// <summary>The server's own stream.</summary>
     public Stream Server => server;
@@ -98,15 +84,7 @@ internal sealed class UpgradedStream(Stream server) : Stream
 
     public override void Write(byte[] buffer, int offset, int count) => Write(buffer.AsSpan(offset, count));
 
-    public override void Flush()
-    {
-    }
-
     public override int Read(byte[] buffer, int offset, int count) => throw new NotSupportedException();
-
-    public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
-
-    public override void SetLength(long value) => throw new NotSupportedException();
 
     private async ValueTask<int> ReadLaterAsync(ValueTask allowed, Memory<byte> buffer, CancellationToken cancellationToken)
     {

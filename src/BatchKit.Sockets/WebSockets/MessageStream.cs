@@ -3,25 +3,11 @@ using System.Net.WebSockets;
 namespace BatchKit.Broadcast.WebSockets;
 
 /// <summary>Takes frames and sends their messages, for a server that offers WebSockets but no bytes, such as a test server in memory.</summary>
-internal sealed class MessageStream(WebSocket socket) : Stream
+internal sealed class MessageStream(WebSocket socket) : ConnectionStream
 {
     // The rest of a message whose frame came in part: the queue writes a large one in several parts.
     private int _restBytes;
     private WebSocketMessageType _restType;
-
-    public override bool CanRead => true;
-
-    public override bool CanWrite => true;
-
-    public override bool CanSeek => false;
-
-    public override long Length => throw new NotSupportedException();
-
-    public override long Position
-    {
-        get => throw new NotSupportedException();
-        set => throw new NotSupportedException();
-    }
 
     /// <summary>Takes frames as the server side writes them: final and unmasked, each with its whole header.</summary>
     public override async ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
@@ -53,17 +39,9 @@ internal sealed class MessageStream(WebSocket socket) : Stream
     public override Task WriteAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) =>
         WriteAsync(buffer.AsMemory(offset, count), cancellationToken).AsTask();
 
-    public override void Flush()
-    {
-    }
-
     public override int Read(byte[] buffer, int offset, int count) => 0;
 
     public override void Write(byte[] buffer, int offset, int count) => throw new NotSupportedException();
-
-    public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
-
-    public override void SetLength(long value) => throw new NotSupportedException();
 
     /// <returns>How many bytes belonged to the message.</returns>
     private async ValueTask<int> SendRestAsync(ReadOnlyMemory<byte> bytes, CancellationToken cancellationToken)

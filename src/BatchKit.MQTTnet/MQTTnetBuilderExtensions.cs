@@ -25,7 +25,7 @@ public static class MQTTnetBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(client);
         var (name, services) = (builder.Name, builder.Services);
-        OptionsRules.Add(services, name, MqttClientTransportOptionsValidator.Shared, configure);
+        OptionsRules.Add(services, name, new MqttClientTransportOptionsValidator(), configure);
         KeyedServices.Add(services, name, (provider, _) => new MqttClientTransport(client(provider),
             provider.GetRequiredService<IOptionsMonitor<MqttClientTransportOptions>>().Get(name), provider.GetService<ILogger<MqttClientTransport>>()));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttClientTransport>(name), partitions);
@@ -36,7 +36,7 @@ public static class MQTTnetBuilderExtensions
     public static BatchKitBuilder UseMqttClient(
         this BatchKitBuilder builder, Func<IServiceProvider, IMqttClient> client, IConfiguration section, Action<MqttClientTransportOptions>? configure = null, int partitions = 1)
     {
-        AdapterServices.AddSection(builder, section, MqttClientTransportOptionsValidator.Shared, static (from, options) => from.Bind(options));
+        AdapterServices.AddSection(builder, section, new MqttClientTransportOptionsValidator(), static (from, options) => from.Bind(options));
         return builder.UseMqttClient(client, configure, partitions);
     }
 
@@ -53,7 +53,7 @@ public static class MQTTnetBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(server);
         var (name, services) = (builder.Name, builder.Services);
-        OptionsRules.Add(services, name, MqttServerTransportOptionsValidator.Shared, configure);
+        OptionsRules.Add(services, name, new MqttServerTransportOptionsValidator(), configure);
         KeyedServices.Add(services, name, (provider, _) => new MqttServerTransport(server(provider),
             provider.GetRequiredService<IOptionsMonitor<MqttServerTransportOptions>>().Get(name), provider.GetService<TimeProvider>(), provider.GetService<ILogger<MqttServerTransport>>()));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttServerTransport>(name), partitions);
@@ -64,7 +64,7 @@ public static class MQTTnetBuilderExtensions
     public static BatchKitBuilder UseMqttServer(
         this BatchKitBuilder builder, Func<IServiceProvider, MqttServer> server, IConfiguration section, Action<MqttServerTransportOptions>? configure = null, int partitions = 1)
     {
-        AdapterServices.AddSection(builder, section, MqttServerTransportOptionsValidator.Shared, static (from, options) => from.Bind(options));
+        AdapterServices.AddSection(builder, section, new MqttServerTransportOptionsValidator(), static (from, options) => from.Bind(options));
         return builder.UseMqttServer(server, configure, partitions);
     }
 }

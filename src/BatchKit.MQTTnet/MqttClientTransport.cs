@@ -29,7 +29,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
     {
         ArgumentNullException.ThrowIfNull(client);
         options ??= new MqttClientTransportOptions();
-        OptionsRules.ThrowIfInvalid(MqttClientTransportOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new MqttClientTransportOptionsValidator(), options);
         var window = new PublishWindow(options.PublishWindow);
         var watch = new ClientWatch(client, window, options.ConnectionChanged, logger ?? NullLogger<MqttClientTransport>.Instance);
         window.Limit(options.ReceiveMaximum);

@@ -55,7 +55,4 @@ public sealed class MqttClientTransportOptions : IValidatableObject
 
 /// <summary>Checks the options' attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class MqttClientTransportOptionsValidator : IValidateOptions<MqttClientTransportOptions>
-{
-    public static MqttClientTransportOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class MqttClientTransportOptionsValidator : IValidateOptions<MqttClientTransportOptions>;

@@ -42,7 +42,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     {
         ArgumentNullException.ThrowIfNull(server);
         _options = options?.Copy() ?? new MqttServerTransportOptions();
-        OptionsRules.ThrowIfInvalid(MqttServerTransportOptionsValidator.Shared, _options);
+        OptionsRules.ThrowIfInvalid(new MqttServerTransportOptionsValidator(), _options);
         _server = server;
         _settings = new PublishSettings(_options.QualityOfService, _options.Retain, _options.Expiry);
         _drops = new DropCounter(server);

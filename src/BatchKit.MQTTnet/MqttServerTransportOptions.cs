@@ -57,7 +57,4 @@ public sealed class MqttServerTransportOptions : IValidatableObject
 
 /// <summary>Checks the options' attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class MqttServerTransportOptionsValidator : IValidateOptions<MqttServerTransportOptions>
-{
-    public static MqttServerTransportOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class MqttServerTransportOptionsValidator : IValidateOptions<MqttServerTransportOptions>;

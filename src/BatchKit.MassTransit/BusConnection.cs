@@ -36,7 +36,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     {
         ArgumentNullException.ThrowIfNull(bus);
         options = (options ?? new MassTransitOptions()).Copy();
-        OptionsRules.ThrowIfInvalid(MassTransitOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new MassTransitOptionsValidator(), options);
         return new BusConnection(bus, options, new ConnectionAge(timeProvider ?? TimeProvider.System)) { Metrics = metrics };
     }
 

@@ -97,7 +97,7 @@ public static class MassTransitBuilderExtensions
 
     private static void AddSection(BatchKitBuilder builder, IConfiguration section)
     {
-        AdapterServices.AddSection(builder, section, MassTransitOptionsValidator.Shared, MassTransitOptions.Read);
+        AdapterServices.AddSection(builder, section, new MassTransitOptionsValidator(), MassTransitOptions.Read);
         if (section is IConfigurationSection { Path: var path })
             ConfigurationKeys.Of(builder.Services).Add<MassTransitRabbitMqOptions>(ConfigurationPath.Combine(path, nameof(MassTransitOptions.RabbitMq)));
     }
@@ -105,7 +105,7 @@ public static class MassTransitBuilderExtensions
     private static void AddBus(BatchKitBuilder builder, Action<MassTransitOptions>? configure)
     {
         var name = builder.Name;
-        OptionsRules.Add(builder.Services, name, MassTransitOptionsValidator.Shared, configure);
+        OptionsRules.Add(builder.Services, name, new MassTransitOptionsValidator(), configure);
         if (KeyedServices.Contain<BusOwner>(builder.Services, name))
             return;
 

@@ -107,7 +107,7 @@ public static class MassTransitMessageBuilderExtensions
         {
             var options = new MassTransitMessageOptions();
             configure?.Invoke(options);
-            OptionsRules.ThrowIfInvalid(MassTransitMessageOptionsValidator.Shared, options, builder.Name);
+            OptionsRules.ThrowIfInvalid(new MassTransitMessageOptionsValidator(), options, builder.Name);
             SendGuardObserver.Connect(bus.FindBus(services));
             return wrap(new BusMessageSender<TMessage>(
                 services.GetRequiredService<IServiceScopeFactory>(), bus.FindEndpoints, options, services.GetService<TimeProvider>() ?? TimeProvider.System));

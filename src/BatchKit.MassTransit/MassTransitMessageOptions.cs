@@ -22,7 +22,4 @@ public sealed class MassTransitMessageOptions
 
 /// <summary>Checks the options' attributes, in generated code.</summary>
 [OptionsValidator]
-internal sealed partial class MassTransitMessageOptionsValidator : IValidateOptions<MassTransitMessageOptions>
-{
-    public static MassTransitMessageOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class MassTransitMessageOptionsValidator : IValidateOptions<MassTransitMessageOptions>;

@@ -170,7 +170,4 @@ internal sealed class MassTransitSection
 
 /// <summary>Checks the options' attributes, in generated code.</summary>
 [OptionsValidator]
-internal sealed partial class MassTransitOptionsValidator : IValidateOptions<MassTransitOptions>
-{
-    public static MassTransitOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class MassTransitOptionsValidator : IValidateOptions<MassTransitOptions>;

@@ -51,7 +51,7 @@ public static class MqttBuilderExtensions
     /// <remarks><inheritdoc cref="ReceiveFromMqtt(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, IConfiguration, Action{MqttOptions})" path="/remarks"/></remarks>
     public static BatchKitBuilder UseMqtt(this BatchKitBuilder builder, IConfiguration section, Action<MqttOptions>? configure = null, int partitions = 1)
     {
-        AdapterServices.AddSection(builder, section, MqttOptionsValidator.Shared, MqttOptions.Read);
+        AdapterServices.AddSection(builder, section, new MqttOptionsValidator(), MqttOptions.Read);
         return builder.UseMqtt(configure, partitions);
     }
 
@@ -98,7 +98,7 @@ public static class MqttBuilderExtensions
     public static BatchKitBuilder ReceiveFromMqtt(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<MqttOptions>? configure = null)
     {
-        AdapterServices.AddSection(builder, section, MqttOptionsValidator.Shared, MqttOptions.Read);
+        AdapterServices.AddSection(builder, section, new MqttOptionsValidator(), MqttOptions.Read);
         return builder.ReceiveFromMqtt(next, configure);
     }
 
@@ -111,7 +111,7 @@ public static class MqttBuilderExtensions
     private static void AddShared(BatchKitBuilder builder, Action<MqttOptions>? configure)
     {
         var (name, services) = (builder.Name, builder.Services);
-        OptionsRules.Add(services, name, MqttOptionsValidator.Shared, configure);
+        OptionsRules.Add(services, name, new MqttOptionsValidator(), configure);
         if (KeyedServices.Contain<MqttHealthCheck>(services, name))
             return;
         services.AddKeyedSingleton(name, static (provider, key) =>

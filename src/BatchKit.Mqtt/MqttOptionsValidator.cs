@@ -7,10 +7,7 @@ namespace BatchKit.Mqtt;
 
 /// <summary>Checks the options' attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class MqttOptionsValidator : IValidateOptions<MqttOptions>
-{
-    public static MqttOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class MqttOptionsValidator : IValidateOptions<MqttOptions>;
 
 /// <summary>The rules that an attribute can't express.</summary>
 internal static class MqttOptionsRules

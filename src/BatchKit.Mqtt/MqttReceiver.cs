@@ -65,7 +65,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     {
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(receiver);
-        OptionsRules.ThrowIfInvalid(MqttOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new MqttOptionsValidator(), options);
         ReceivingRules.ThrowIfBroken(options);
         _options = options = options.Copy();
         receiver.ReadFor(node);

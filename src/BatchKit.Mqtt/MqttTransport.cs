@@ -38,7 +38,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         ConnectionMetrics? metrics = null)
     {
         ArgumentNullException.ThrowIfNull(options);
-        OptionsRules.ThrowIfInvalid(MqttOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new MqttOptionsValidator(), options);
         _options = options = options.Copy();
         timeProvider ??= TimeProvider.System;
         _logger = GuardedLogger.Of(logger);

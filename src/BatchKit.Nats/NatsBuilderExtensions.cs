@@ -37,7 +37,7 @@ public static class NatsBuilderExtensions
     /// <remarks><inheritdoc cref="ReceiveFromNats(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, IConfiguration, Action{NatsOptions})" path="/remarks"/></remarks>
     public static BatchKitBuilder UseNats(this BatchKitBuilder builder, IConfiguration section, Action<NatsOptions>? configure = null, int partitions = 1)
     {
-        AdapterServices.AddSection(builder, section, NatsOptionsValidator.Shared, NatsOptions.Read);
+        AdapterServices.AddSection(builder, section, new NatsOptionsValidator(), NatsOptions.Read);
         return builder.UseNats(configure, partitions);
     }
 
@@ -74,14 +74,14 @@ public static class NatsBuilderExtensions
     public static BatchKitBuilder ReceiveFromNats(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<NatsOptions>? configure = null)
     {
-        AdapterServices.AddSection(builder, section, NatsOptionsValidator.Shared, NatsOptions.Read);
+        AdapterServices.AddSection(builder, section, new NatsOptionsValidator(), NatsOptions.Read);
         return builder.ReceiveFromNats(next, configure);
     }
 
     private static void AddShared(BatchKitBuilder builder, Action<NatsOptions>? configure)
     {
         var (name, services) = (builder.Name, builder.Services);
-        OptionsRules.Add(services, name, NatsOptionsValidator.Shared, configure);
+        OptionsRules.Add(services, name, new NatsOptionsValidator(), configure);
         if (KeyedServices.Contain<NatsLink>(services, name))
             return;
         services.AddKeyedSingleton(name, static (provider, key) => new NatsLink(

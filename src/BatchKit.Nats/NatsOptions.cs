@@ -121,7 +121,4 @@ internal sealed class NatsSection
 
 /// <summary>Checks the options, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class NatsOptionsValidator : IValidateOptions<NatsOptions>
-{
-    public static NatsOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class NatsOptionsValidator : IValidateOptions<NatsOptions>;

@@ -94,7 +94,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     internal static NatsOptions Check(NatsOptions? options)
     {
         options ??= new NatsOptions();
-        OptionsRules.ThrowIfInvalid(NatsOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new NatsOptionsValidator(), options);
         return options.Copy();
     }
 

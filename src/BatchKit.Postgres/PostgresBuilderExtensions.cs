@@ -33,7 +33,7 @@ public static class PostgresBuilderExtensions
     public static BatchKitBuilder UsePostgres(this BatchKitBuilder builder, Action<PostgresOptions>? configure = null, int partitions = 1)
     {
         ArgumentNullException.ThrowIfNull(builder);
-        OptionsRules.Add(builder.Services, builder.Name, PostgresOptionsValidator.Shared, configure);
+        OptionsRules.Add(builder.Services, builder.Name, new PostgresOptionsValidator(), configure);
         KeyedServices.Add(builder.Services, builder.Name, (services, key) => new PostgresQueueTransport(
             DataSourceOf(services, key), OptionsOf<PostgresOptions>(services, key), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueTransport>>(),
             builder.CreateSigner(services), services.GetKeyedService<ConnectionMetrics>(key)));
@@ -49,7 +49,7 @@ public static class PostgresBuilderExtensions
     /// <remarks>The keys of the section are the names of the options' properties. It is read once, when the options are first needed; errors name it.</remarks>
     public static BatchKitBuilder UsePostgres(this BatchKitBuilder builder, IConfiguration section, Action<PostgresOptions>? configure = null, int partitions = 1)
     {
-        AdapterServices.AddSection(builder, section, PostgresOptionsValidator.Shared, static (from, options) => from.Bind(options));
+        AdapterServices.AddSection(builder, section, new PostgresOptionsValidator(), static (from, options) => from.Bind(options));
         return builder.UsePostgres(configure, partitions);
     }
 
@@ -130,7 +130,7 @@ public static class PostgresBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(inner);
         var (name, services) = (builder.Name, builder.Services);
-        OptionsRules.Add(services, name, PostgresOutboxOptionsValidator.Shared, configure);
+        OptionsRules.Add(services, name, new PostgresOutboxOptionsValidator(), configure);
         services.AddKeyedSingleton<IBatchTransport>(InnerKey(name), (provider, _) => inner(provider));
         KeyedServices.Add(services, name, static (provider, key) => new PostgresOutbox(DataSourceOf(provider, key), provider.GetRequiredKeyedService<IBatchTransport>(InnerKey(key)),
             OptionsOf<PostgresOutboxOptions>(provider, key), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresOutbox>>(),
@@ -145,7 +145,7 @@ public static class PostgresBuilderExtensions
     public static BatchKitBuilder UsePostgresOutbox(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> inner, IConfiguration section, Action<PostgresOutboxOptions>? configure = null)
     {
-        AdapterServices.AddSection(builder, section, PostgresOutboxOptionsValidator.Shared, static (from, options) => from.Bind(options));
+        AdapterServices.AddSection(builder, section, new PostgresOutboxOptionsValidator(), static (from, options) => from.Bind(options));
         return builder.UsePostgresOutbox(inner, configure);
     }
 
@@ -163,7 +163,7 @@ public static class PostgresBuilderExtensions
         ArgumentNullException.ThrowIfNull(handler);
         if (KeyedServices.Contain<PostgresQueueReceiver>(services, queue))
             throw new InvalidOperationException($"The queue '{queue}' already has a receiver; raise its {nameof(PostgresQueueReceiverOptions.Concurrency)} instead.");
-        OptionsRules.Add(services, queue, PostgresQueueReceiverOptionsValidator.Shared, options =>
+        OptionsRules.Add(services, queue, new PostgresQueueReceiverOptionsValidator(), options =>
         {
             options.Queue = queue;
             configure?.Invoke(options);
@@ -192,7 +192,7 @@ public static class PostgresBuilderExtensions
     private static void AddReceiverOptions(IServiceCollection services, string queue, IConfiguration section, Action<PostgresQueueReceiverOptions>? configure)
     {
         ArgumentNullException.ThrowIfNull(section);
-        OptionsRules.Add(services, queue, PostgresQueueReceiverOptionsValidator.Shared, configure, section, static (from, options) => from.Bind(options), QueueOwner);
+        OptionsRules.Add(services, queue, new PostgresQueueReceiverOptionsValidator(), configure, section, static (from, options) => from.Bind(options), QueueOwner);
     }
 
     private static TOptions OptionsOf<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicParameterlessConstructor)] TOptions>(IServiceProvider services, object? name) =>

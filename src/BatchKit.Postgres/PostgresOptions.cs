@@ -97,7 +97,4 @@ public sealed class PostgresOptions : IValidatableObject
 
 /// <summary>Checks the options' attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class PostgresOptionsValidator : IValidateOptions<PostgresOptions>
-{
-    public static PostgresOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class PostgresOptionsValidator : IValidateOptions<PostgresOptions>;

@@ -44,7 +44,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         ArgumentNullException.ThrowIfNull(dataSource);
         ArgumentNullException.ThrowIfNull(inner);
         options = options?.Copy() ?? new PostgresOutboxOptions();
-        OptionsRules.ThrowIfInvalid(PostgresOutboxOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new PostgresOutboxOptionsValidator(), options);
         timeProvider ??= TimeProvider.System;
         _dataSource = dataSource;
         _options = options;

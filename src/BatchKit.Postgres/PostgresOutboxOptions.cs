@@ -70,7 +70,4 @@ public sealed class PostgresOutboxOptions : IValidatableObject
 
 /// <summary>Checks the options' attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class PostgresOutboxOptionsValidator : IValidateOptions<PostgresOutboxOptions>
-{
-    public static PostgresOutboxOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class PostgresOutboxOptionsValidator : IValidateOptions<PostgresOutboxOptions>;

@@ -67,7 +67,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         ArgumentNullException.ThrowIfNull(handler);
         SessionCheck.ThrowIfUnfit(dataSource);
         _options = options = options.Copy();
-        OptionsRules.ThrowIfInvalid(PostgresQueueReceiverOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new PostgresQueueReceiverOptionsValidator(), options);
         _dataSource = dataSource;
         _handler = handler;
         _timeProvider = timeProvider ?? TimeProvider.System;

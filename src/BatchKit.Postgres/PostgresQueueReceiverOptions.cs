@@ -180,7 +180,4 @@ public enum PoisonPolicy
 
 /// <summary>Checks the options' attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class PostgresQueueReceiverOptionsValidator : IValidateOptions<PostgresQueueReceiverOptions>
-{
-    public static PostgresQueueReceiverOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class PostgresQueueReceiverOptionsValidator : IValidateOptions<PostgresQueueReceiverOptions>;

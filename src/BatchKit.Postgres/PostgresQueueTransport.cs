@@ -51,7 +51,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         ArgumentNullException.ThrowIfNull(dataSource);
         SessionCheck.ThrowIfUnfit(dataSource);
         _options = options?.Copy() ?? new PostgresOptions();
-        OptionsRules.ThrowIfInvalid(PostgresOptionsValidator.Shared, _options);
+        OptionsRules.ThrowIfInvalid(new PostgresOptionsValidator(), _options);
         _dataSource = dataSource;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);

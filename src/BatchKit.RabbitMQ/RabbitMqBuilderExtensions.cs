@@ -38,7 +38,7 @@ public static class RabbitMqBuilderExtensions
     /// <remarks><inheritdoc cref="ReceiveFromRabbitMq(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, IConfiguration, Action{RabbitMqOptions})" path="/remarks"/></remarks>
     public static BatchKitBuilder UseRabbitMq(this BatchKitBuilder builder, IConfiguration section, Action<RabbitMqOptions>? configure = null, int partitions = 1)
     {
-        AdapterServices.AddSection(builder, section, RabbitMqOptionsValidator.Shared, RabbitMqOptions.Read);
+        AdapterServices.AddSection(builder, section, new RabbitMqOptionsValidator(), RabbitMqOptions.Read);
         return builder.UseRabbitMq(configure, partitions);
     }
 
@@ -112,14 +112,14 @@ public static class RabbitMqBuilderExtensions
     public static BatchKitBuilder ReceiveFromRabbitMq(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<RabbitMqOptions>? configure = null)
     {
-        AdapterServices.AddSection(builder, section, RabbitMqOptionsValidator.Shared, RabbitMqOptions.Read);
+        AdapterServices.AddSection(builder, section, new RabbitMqOptionsValidator(), RabbitMqOptions.Read);
         return builder.ReceiveFromRabbitMq(next, configure);
     }
 
     private static void AddShared(BatchKitBuilder builder, Action<RabbitMqOptions>? configure)
     {
         var (name, services) = (builder.Name, builder.Services);
-        OptionsRules.Add(services, name, RabbitMqOptionsValidator.Shared, configure);
+        OptionsRules.Add(services, name, new RabbitMqOptionsValidator(), configure);
         services.TryAddSingleton<RabbitMqGroupHold>();
         if (KeyedServices.Contain<HealthCheck>(services, name))
             return;

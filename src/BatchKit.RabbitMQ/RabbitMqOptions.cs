@@ -320,7 +320,4 @@ internal sealed class RabbitMqSection
 
 /// <summary>Checks the options' attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class RabbitMqOptionsValidator : IValidateOptions<RabbitMqOptions>
-{
-    public static RabbitMqOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class RabbitMqOptionsValidator : IValidateOptions<RabbitMqOptions>;

@@ -69,7 +69,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(node);
         ArgumentNullException.ThrowIfNull(receiver);
-        OptionsRules.ThrowIfInvalid(RabbitMqOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new RabbitMqOptionsValidator(), options);
         options = options.Copy();
         _options = options;
         _node = node;

@@ -52,7 +52,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         ConnectionMetrics? metrics = null)
     {
         ArgumentNullException.ThrowIfNull(options);
-        OptionsRules.ThrowIfInvalid(RabbitMqOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new RabbitMqOptionsValidator(), options);
         options = options.Copy();
         _options = options;
         _signer = signer;

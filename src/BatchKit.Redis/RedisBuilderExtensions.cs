@@ -37,7 +37,7 @@ public static class RedisBuilderExtensions
     /// <remarks><inheritdoc cref="ReceiveFromRedis(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, IConfiguration, Action{RedisOptions})" path="/remarks"/></remarks>
     public static BatchKitBuilder UseRedis(this BatchKitBuilder builder, IConfiguration section, Action<RedisOptions>? configure = null, int partitions = 1)
     {
-        AdapterServices.AddSection(builder, section, RedisOptionsValidator.Shared, RedisOptions.Read);
+        AdapterServices.AddSection(builder, section, new RedisOptionsValidator(), RedisOptions.Read);
         return builder.UseRedis(configure, partitions);
     }
 
@@ -73,14 +73,14 @@ public static class RedisBuilderExtensions
     public static BatchKitBuilder ReceiveFromRedis(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<RedisOptions>? configure = null)
     {
-        AdapterServices.AddSection(builder, section, RedisOptionsValidator.Shared, RedisOptions.Read);
+        AdapterServices.AddSection(builder, section, new RedisOptionsValidator(), RedisOptions.Read);
         return builder.ReceiveFromRedis(next, configure);
     }
 
     private static void AddShared(BatchKitBuilder builder, Action<RedisOptions>? configure)
     {
         var (name, services) = (builder.Name, builder.Services);
-        OptionsRules.Add(services, name, RedisOptionsValidator.Shared, configure);
+        OptionsRules.Add(services, name, new RedisOptionsValidator(), configure);
         if (KeyedServices.Contain<RedisConnection>(services, name))
             return;
         services.AddKeyedSingleton(name, static (provider, key) => new RedisConnection(

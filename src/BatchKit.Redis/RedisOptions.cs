@@ -81,7 +81,4 @@ internal sealed class RedisSection
 
 /// <summary>Checks the options, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class RedisOptionsValidator : IValidateOptions<RedisOptions>
-{
-    public static RedisOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class RedisOptionsValidator : IValidateOptions<RedisOptions>;

@@ -79,7 +79,7 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
     internal static RedisOptions Check(RedisOptions? options)
     {
         options ??= new RedisOptions();
-        OptionsRules.ThrowIfInvalid(RedisOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new RedisOptionsValidator(), options);
         return options.Copy();
     }
 

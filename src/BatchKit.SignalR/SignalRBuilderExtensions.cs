@@ -33,7 +33,7 @@ public static class SignalRBuilderExtensions
             throw new InvalidOperationException("Hubs have an output buffer already. Call AddBatchKit once on what AddSignalR returned.");
         var buffer = services.Select(service => service.IsKeyedService ? service.KeyedImplementationInstance as BatchKitBuilder : null).FirstOrDefault(other => other?.Name == name)
             ?? (name.Length == 0 ? services.AddBatchKit() : services.AddBatchKit(name));
-        OptionsRules.Add(services, name, SignalROptionsValidator.Shared, options);
+        OptionsRules.Add(services, name, new SignalROptionsValidator(), options);
         services.AddSingleton(provider => new SignalRTransport(
             provider.GetRequiredService<IOptionsMonitor<SignalROptions>>().Get(name), provider.GetService<TimeProvider>(),
             provider.GetService<ILogger<SignalRTransport>>(), provider.GetService<IMeterFactory>()));

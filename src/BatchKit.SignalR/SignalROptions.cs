@@ -24,7 +24,4 @@ public sealed class SignalROptions
 
 /// <summary>Checks the options, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class SignalROptionsValidator : IValidateOptions<SignalROptions>
-{
-    public static SignalROptionsValidator Shared { get; } = new();
-}
+internal sealed partial class SignalROptionsValidator : IValidateOptions<SignalROptions>;

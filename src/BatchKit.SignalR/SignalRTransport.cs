@@ -27,7 +27,7 @@ public sealed class SignalRTransport : IBatchTransport, IDisposable
     public SignalRTransport(SignalROptions? options = null, TimeProvider? timeProvider = null, ILogger<SignalRTransport>? logger = null, IMeterFactory? meterFactory = null)
     {
         options ??= new SignalROptions();
-        OptionsRules.ThrowIfInvalid(SignalROptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new SignalROptionsValidator(), options);
         Options = options;
         Limits = new ClientLimits(options, timeProvider ?? TimeProvider.System, GuardedLogger.Of(logger));
         _hubsByPrefix = _hubs.GetAlternateLookup<ReadOnlySpan<char>>();

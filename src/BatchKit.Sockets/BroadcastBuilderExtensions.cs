@@ -36,7 +36,7 @@ public static class BroadcastBuilderExtensions
     /// <remarks><inheritdoc cref="AddBroadcast(BatchKitBuilder, IConfiguration, Action{BroadcastOptions})" path="/remarks"/></remarks>
     public static BatchKitBuilder UseBroadcast(this BatchKitBuilder builder, IConfiguration section, Action<BroadcastOptions>? configure = null, int partitions = 1)
     {
-        AdapterServices.AddSection(builder, section, BroadcastOptionsValidator.Shared, BroadcastOptions.Read);
+        AdapterServices.AddSection(builder, section, new BroadcastOptionsValidator(), BroadcastOptions.Read);
         return builder.UseBroadcast(configure, partitions);
     }
 
@@ -47,7 +47,7 @@ public static class BroadcastBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         var (name, services) = (builder.Name, builder.Services);
-        OptionsRules.Add(services, name, BroadcastOptionsValidator.Shared, configure);
+        OptionsRules.Add(services, name, new BroadcastOptionsValidator(), configure);
         if (KeyedServices.Contain<BroadcastTransport>(services, name))
             return builder;
         KeyedServices.Add(services, name, CreateTransport);
@@ -64,7 +64,7 @@ public static class BroadcastBuilderExtensions
     /// </remarks>
     public static BatchKitBuilder AddBroadcast(this BatchKitBuilder builder, IConfiguration section, Action<BroadcastOptions>? configure = null)
     {
-        AdapterServices.AddSection(builder, section, BroadcastOptionsValidator.Shared, BroadcastOptions.Read);
+        AdapterServices.AddSection(builder, section, new BroadcastOptionsValidator(), BroadcastOptions.Read);
         return builder.AddBroadcast(configure);
     }
 

@@ -42,7 +42,7 @@ public sealed class BroadcastListener : IAsyncDisposable
         ArgumentNullException.ThrowIfNull(transport);
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(handlers);
-        OptionsRules.ThrowIfInvalid(BroadcastListenerOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new BroadcastListenerOptionsValidator(), options);
         _options = options;
         _timeProvider = timeProvider is null || timeProvider == transport.Clock.Inner ? transport.Clock : timeProvider;
         _logger = transport.Guard(logger ?? NullLogger<BroadcastListener>.Instance);

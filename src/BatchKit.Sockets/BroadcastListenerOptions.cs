@@ -60,7 +60,4 @@ public sealed class BroadcastListenerOptions : IValidatableObject
 
 /// <summary>Checks the options by their attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class BroadcastListenerOptionsValidator : IValidateOptions<BroadcastListenerOptions>
-{
-    public static BroadcastListenerOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class BroadcastListenerOptionsValidator : IValidateOptions<BroadcastListenerOptions>;

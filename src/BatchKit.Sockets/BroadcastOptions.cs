@@ -203,7 +203,4 @@ public enum SlowConsumerPolicy
 
 /// <summary>Checks the options by their attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class BroadcastOptionsValidator : IValidateOptions<BroadcastOptions>
-{
-    public static BroadcastOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class BroadcastOptionsValidator : IValidateOptions<BroadcastOptions>;

@@ -46,7 +46,7 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
     internal BroadcastTransport(BroadcastOptions? options, NodeNumber node, TimeProvider? timeProvider, ILogger<BroadcastTransport>? logger, IMeterFactory? meterFactory)
     {
         Options = options ?? new BroadcastOptions();
-        OptionsRules.ThrowIfInvalid(BroadcastOptionsValidator.Shared, Options);
+        OptionsRules.ThrowIfInvalid(new BroadcastOptionsValidator(), Options);
         Limits = SendQueueLimits.From(Options);
         Clock = new RunningClock(timeProvider ?? TimeProvider.System, ConnectionSweep.PeriodFor(Options));
         LogThrottle = new LogThrottle(Clock);

@@ -70,7 +70,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
     {
         ArgumentNullException.ThrowIfNull(routes);
         ArgumentOutOfRangeException.ThrowIfZero(routes.Count, nameof(routes));
-        OptionsRules.ThrowIfInvalid(OutputBufferOptionsValidator.Shared, options, name);
+        OptionsRules.ThrowIfInvalid(new OutputBufferOptionsValidator(), options, name);
         foreach (var route in routes)
             route.ThrowIfTooNarrow(options, name);
         Name = name;

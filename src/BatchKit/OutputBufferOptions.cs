@@ -230,7 +230,4 @@ internal sealed class NumberRangeAttribute(long minimum, long maximum) : Validat
 
 /// <summary>Checks the options, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class OutputBufferOptionsValidator : IValidateOptions<OutputBufferOptions>
-{
-    public static OutputBufferOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class OutputBufferOptionsValidator : IValidateOptions<OutputBufferOptions>;

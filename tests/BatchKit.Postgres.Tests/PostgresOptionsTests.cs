@@ -9,7 +9,7 @@ public sealed class PostgresOptionsTests
     {
         var options = new PostgresOptions { Shards = 2, QueueShards = { ["weather"] = 8, ["npc"] = 0 } };
 
-        OptionsRules.ThrowIfInvalid(PostgresOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new PostgresOptionsValidator(), options);
 
         Assert.Equal(8, options.ShardsOf("weather"));
         Assert.Equal(0, options.ShardsOf("npc"));
@@ -23,7 +23,7 @@ public sealed class PostgresOptionsTests
     {
         var options = new PostgresOptions { QueueShards = { ["weather"] = shards } };
 
-        var exception = Assert.Throws<OptionsValidationException>(() => OptionsRules.ThrowIfInvalid(PostgresOptionsValidator.Shared, options));
+        var exception = Assert.Throws<OptionsValidationException>(() => OptionsRules.ThrowIfInvalid(new PostgresOptionsValidator(), options));
 
         Assert.Contains($"QueueShards of 'weather' ({shards})", exception.Message, StringComparison.Ordinal);
     }

@@ -36,7 +36,7 @@ public sealed class OutputBufferOptionsTests
         var options = new OutputBufferOptions();
         breakIt(options);
 
-        var exception = Assert.Throws<OptionsValidationException>(() => OptionsRules.ThrowIfInvalid(OutputBufferOptionsValidator.Shared, options, "game"));
+        var exception = Assert.Throws<OptionsValidationException>(() => OptionsRules.ThrowIfInvalid(new OutputBufferOptionsValidator(), options, "game"));
 
         Assert.Equal("game", exception.OptionsName);
         Assert.All(exception.Failures, failure => Assert.Matches($@"^OutputBufferOptions\.\w+ \(.+\) must .+\. It is set for the output buffer 'game'\.$", failure));
@@ -48,7 +48,7 @@ public sealed class OutputBufferOptionsTests
     {
         var options = new OutputBufferOptions { MaxBatchBytes = 100, SendTimeout = TimeSpan.Zero, Overflow = (OverflowPolicy)99, MaxBufferedBytes = 2000 };
 
-        var exception = Assert.Throws<OptionsValidationException>(() => OptionsRules.ThrowIfInvalid(OutputBufferOptionsValidator.Shared, options, string.Empty));
+        var exception = Assert.Throws<OptionsValidationException>(() => OptionsRules.ThrowIfInvalid(new OutputBufferOptionsValidator(), options, string.Empty));
 
         Assert.Equal(
         [
@@ -60,7 +60,7 @@ public sealed class OutputBufferOptionsTests
     }
 
     [Fact]
-    public void The_defaults_are_valid() => OptionsRules.ThrowIfInvalid(OutputBufferOptionsValidator.Shared, new OutputBufferOptions(), "");
+    public void The_defaults_are_valid() => OptionsRules.ThrowIfInvalid(new OutputBufferOptionsValidator(), new OutputBufferOptions(), "");
 
     [Fact]
     public void Without_a_host_a_bad_setting_is_refused_too()

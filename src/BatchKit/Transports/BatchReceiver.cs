@@ -59,7 +59,7 @@ public sealed class BatchReceiver
     {
         ArgumentNullException.ThrowIfNull(next);
         options ??= new BatchReceiverOptions();
-        OptionsRules.ThrowIfInvalid(BatchReceiverOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new BatchReceiverOptionsValidator(), options);
         timeProvider ??= TimeProvider.System;
         TimeProvider = timeProvider;
         Groups = next as IGroupMembership;

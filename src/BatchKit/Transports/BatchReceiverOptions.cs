@@ -95,10 +95,7 @@ public sealed class BatchReceiverOptions : IValidatableObject
 
 /// <summary>Checks the options, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class BatchReceiverOptionsValidator : IValidateOptions<BatchReceiverOptions>
-{
-    public static BatchReceiverOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class BatchReceiverOptionsValidator : IValidateOptions<BatchReceiverOptions>;
 
 /// <summary>A receiver's counters since it was created: received = delivered + duplicate + own-group + refused + abandoned + those of the frame under way.</summary>
 public readonly record struct BatchReceiverStatistics

@@ -32,7 +32,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
     {
         ArgumentNullException.ThrowIfNull(publish);
         options ??= new FrameTransportOptions();
-        OptionsRules.ThrowIfInvalid(FrameTransportOptionsValidator.Shared, options);
+        OptionsRules.ThrowIfInvalid(new FrameTransportOptionsValidator(), options);
         _publish = publish;
         _busName = options.BusName;
         _maxFrameBytes = options.MaxFrameBytes;
@@ -182,10 +182,7 @@ public sealed class FrameTransportOptions
 
 /// <summary>Checks the options, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class FrameTransportOptionsValidator : IValidateOptions<FrameTransportOptions>
-{
-    public static FrameTransportOptionsValidator Shared { get; } = new();
-}
+internal sealed partial class FrameTransportOptionsValidator : IValidateOptions<FrameTransportOptions>;
 
 /// <summary>Receives frames from any broker: your code hands in each frame's bytes, and acknowledges it to the broker when the task has completed.</summary>
 /// <remarks>

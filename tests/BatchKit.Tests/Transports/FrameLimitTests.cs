@@ -152,7 +152,7 @@ public sealed class FrameLimitTests
         var options = new OutputBufferOptions { FrameKeys = { Some.RandomBytes(bytes) } };
 
         Assert.Equal(isAccepted, Record.Exception(() => new FrameSigner(Some.RandomBytes(bytes))) is null);
-        Assert.Equal(isAccepted, OutputBufferOptionsValidator.Shared.Validate(name: null, options).Succeeded);
+        Assert.Equal(isAccepted, new OutputBufferOptionsValidator().Validate(name: null, options).Succeeded);
     }
 
     [Theory]

@@ -60,6 +60,18 @@ public sealed class BatchKitBuilder
         return this;
     }
 
+    /// <summary>Adds a route with a router of its own before the buffer's router, which does not know the route.</summary>
+    /// <param name="routeName">The route's name.</param>
+    /// <param name="transport">Gets the transport when the buffer is created.</param>
+    /// <param name="wrap">Creates the router from the services, the buffer's name, and the buffer's router, or, when there is none, its only other route.</param>
+    internal BatchKitBuilder AddOwnRoute(
+        string routeName, Func<IServiceProvider, IBatchTransport> transport, Func<IServiceProvider, string, IOutputRouter?, string, IOutputRouter> wrap)
+    {
+        AddRoute(routeName, transport);
+        _routes[^1] = _routes[^1] with { Wrap = wrap };
+        return this;
+    }
+
     /// <summary>Adds the route to this node's own connections. Its name is <see cref="LocalFirstRouter.LocalRoute"/>.</summary>
     /// <inheritdoc cref="AddRoute"/>
     public BatchKitBuilder UseLocal(Func<IServiceProvider, IBatchTransport> transport) => AddRoute(LocalFirstRouter.LocalRoute, transport);
@@ -208,7 +220,11 @@ public sealed class BatchKitBuilder
 }
 
 /// <summary>A route as it was registered: its transport is created with the buffer.</summary>
-internal sealed record RouteRegistration(string Name, Func<IServiceProvider, IBatchTransport> Transport, int Partitions);
+internal sealed record RouteRegistration(string Name, Func<IServiceProvider, IBatchTransport> Transport, int Partitions)
+{
+    /// <summary>Puts a router that knows this route before the buffer's; null for most routes.</summary>
+    public Func<IServiceProvider, string, IOutputRouter?, string, IOutputRouter>? Wrap { get; init; }
+}
 
 /// <summary>Tells a receiver what its node's buffer has delivered locally. Until the buffer is created and attached, it has delivered nothing.</summary>
 internal sealed class OwnOutput
@@ -264,11 +280,21 @@ internal sealed class OutputBufferFactory(BatchKitBuilder registration)
 
     private IOutputRouter? CreateRouter(IServiceProvider services, OutputBufferOptions options)
     {
+        string[] names = [.. registration.Routes.Where(static route => route.Wrap is null).Select(static route => route.Name)];
+        if (names.Length == 0)
+            throw new InvalidOperationException($"{registration} has no route to connections. Call UseLocal, AddRoute or an adapter's Use method on what AddBatchKit returned.");
+        var router = CreateRouter(services, options, names);
+        foreach (var route in registration.Routes)
+            router = route.Wrap is { } wrap ? wrap(services, registration.Name, router, names[0]) : router;
+        return router;
+    }
+
+    private IOutputRouter? CreateRouter(IServiceProvider services, OutputBufferOptions options, string[] names)
+    {
         if (registration.Router is not null)
             return registration.Router(services);
-        if (registration.Routes.Count == 1)
+        if (names.Length == 1)
             return null;
-        var names = registration.Routes.Select(route => route.Name).ToArray();
         if (names is [LocalFirstRouter.LocalRoute, LocalFirstRouter.RemoteRoute] or [LocalFirstRouter.RemoteRoute, LocalFirstRouter.LocalRoute])
             return new LocalFirstRouter(options.NumberInUse!);
         throw new InvalidOperationException($"{registration} has several routes ({string.Join(", ", names)}) and no router to choose "

@@ -3,6 +3,7 @@ using System.Text.Json;
 using System.Text.RegularExpressions;
 using BatchKit.Broadcast;
 using BatchKit.Postgres;
+using BatchKit.Sessions;
 using BatchKit.SignalR;
 using BatchKit.Transports;
 using Npgsql;
@@ -107,6 +108,7 @@ public sealed partial class DashboardTests
         _ = new BatchReceiver(new NextHop(), meterFactory: factory);
         _ = new ConnectionMetrics(factory);
         await using var buffer = new OutputBuffer(new NextHop(), meterFactory: factory);
+        await using var sessions = new SessionTransport(() => buffer, meterFactory: factory);
         await using var broadcast = new BroadcastTransport(meterFactory: factory);
         using var hubs = new SignalRTransport(meterFactory: factory);
         await using var dataSource = NpgsqlDataSource.Create("Host=127.0.0.1");

@@ -5,7 +5,7 @@ using Microsoft.CodeAnalysis.CSharp.Syntax;
 namespace BatchKit.Architecture.Tests;
 
 /// <summary>
-/// Finds uses against the core's direction: root -> Buffering -> Dispatch -> Batches -> Transports, and Diagnostics called by all. A folder may also use
+/// Finds uses against the core's direction: root and Sessions -> Buffering -> Dispatch -> Batches -> Transports, and Diagnostics called by all. A folder may also use
 /// what lies in the root, as far as that leads, through whatever it uses itself, to no folder that it may not use.
 /// </summary>
 internal sealed class FolderDirection
@@ -14,6 +14,7 @@ internal sealed class FolderDirection
 
     private static readonly Dictionary<string, string[]> Allowed = new(StringComparer.Ordinal)
     {
+        ["Sessions"] = ["Sessions", "Buffering", "Dispatch", "Batches", "Transports", "Diagnostics"],
         ["Buffering"] = ["Buffering", "Dispatch", "Batches", "Transports", "Diagnostics"],
         ["Dispatch"] = ["Dispatch", "Batches", "Transports", "Diagnostics"],
         ["Batches"] = ["Batches", "Transports", "Diagnostics"],

@@ -6,6 +6,7 @@ using BatchKit.MassTransit;
 using BatchKit.Mqtt;
 using BatchKit.Postgres;
 using BatchKit.RabbitMQ;
+using BatchKit.Sessions;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Options;
@@ -41,6 +42,7 @@ public sealed class OptionsSectionTests
         { "MqttOptions.Server", "Server", "mqtt://name:secret@host:port", OfBuffer, (builder, section) => builder.UseMqtt(section) },
         { "MqttOptions.QualityOfService", "QualityOfService", "Twice", OfBuffer, (builder, section) => builder.UseMqtt(section) },
         { "MqttOptions.Subscriptions", "Subscriptions:0:Filter", "a/#/b", OfBuffer, (builder, section) => builder.ReceiveFromMqtt(_ => null!, section) },
+        { "SessionOptions.MaxSessions", "MaxSessions", "0", OfBuffer, (builder, section) => builder.UseSessions(section) },
         { "BroadcastOptions.MaxConnections", "MaxConnections", "0", OfBuffer, (builder, section) => builder.UseBroadcast(section) },
         { "BroadcastOptions.TextInputLimits.RecordBurst", "TextInputLimits:RecordBurst", "0", OfBuffer, (builder, section) => builder.UseBroadcast(section) },
         { "BroadcastOptions.TrustedProxies.0", "TrustedProxies:0", "10.0.0.300", OfBuffer, (builder, section) => builder.AddBroadcast(section) },
@@ -55,6 +57,7 @@ public sealed class OptionsSectionTests
         { typeof(RabbitMqOptions), (builder, section) => builder.UseRabbitMq(section) },
         { typeof(MassTransitOptions), (builder, section) => builder.UseMassTransit(section) },
         { typeof(MqttOptions), (builder, section) => builder.UseMqtt(section) },
+        { typeof(SessionOptions), (builder, section) => builder.UseSessions(section) },
         { typeof(BroadcastOptions), (builder, section) => builder.UseBroadcast(section) },
     };
 

@@ -1,4 +1,6 @@
 using BatchKit.HostWorker;
 using BatchKit.TestServers.HostWorker;
 
-return await WorkerProgram.RunAsync(HostWorkerSettings.Parse(args));
+return args is [GatewaySettings.Command, var gateway]
+    ? await GatewayProgram.RunAsync(GatewaySettings.Parse(gateway))
+    : await WorkerProgram.RunAsync(HostWorkerSettings.Parse(args));

@@ -36,6 +36,12 @@ internal static partial class Log
             ScopeExpired(logger, maxScopeAge, openerFile, openerLine, events.Count);
     }
 
+    public static void ForwardFailed(this ILogger logger, LogThrottle throttle, Exception failure)
+    {
+        if (throttle.TryBegin(14, string.Empty, amount: 1, out var events))
+            ForwardFailed(logger, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
+    }
+
     [LoggerMessage(6, LogLevel.Information, "Output buffer '{Buffer}' drained and stopped.")]
     public static partial void Drained(this ILogger logger, string buffer);
 
@@ -92,6 +98,9 @@ internal static partial class Log
 
     [LoggerMessage(10, LogLevel.Warning, "A callback of a send's cancellation token threw an exception. Failures since the last such line: {Count}. {Cause}")]
     private static partial void CancellationFailed(ILogger logger, long count, string cause, Exception? failure);
+
+    [LoggerMessage(14, LogLevel.Warning, "Output of a session could not be handed to its connection; its history has it. Failures since the last such line: {Count}. {Cause}")]
+    private static partial void ForwardFailed(ILogger logger, long count, string cause, Exception? failure);
 
     public static void NextHopFailed(this ILogger logger, LogThrottle throttle, int batches, int failures, TimeSpan delay, Exception exception)
     {

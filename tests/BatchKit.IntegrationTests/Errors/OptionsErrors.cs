@@ -8,6 +8,7 @@ using BatchKit.Mqtt;
 using BatchKit.Nats;
 using BatchKit.Postgres;
 using BatchKit.RabbitMQ;
+using BatchKit.Sessions;
 using BatchKit.Testing;
 using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
@@ -46,6 +47,7 @@ internal static class OptionsErrors
         await CollectAsync<OutputBufferOptions>(errors, static (builder, configure) => builder.Services.AddBatchKit("game", configure),
             static options => options.MaxMessageBytes = (int)Math.Min(int.MaxValue, options.MaxBufferedBytes), static options => options.MaxRetryDelay = TimeSpan.FromMilliseconds(1),
             static options => options.Linger = options.MaxScopeAge = TimeSpan.FromSeconds(5), static options => options.FrameKeys.Add([1, 2, 3]));
+        await CollectAsync<SessionOptions>(errors, static (builder, configure) => builder.UseSessions(configure));
         await CollectEachAsync<BatchReceiverOptions>(errors, Check<BatchReceiverOptions>(static options => new BatchReceiver(new CollectingTransport(), options)), static options => options.MaxRetryDelay = TimeSpan.FromMilliseconds(1));
         await CollectEachAsync<FrameTransportOptions>(errors, Check<FrameTransportOptions>(static options => new FrameTransport(static (_, _) => ValueTask.CompletedTask, options)));
     }

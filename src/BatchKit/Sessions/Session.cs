@@ -1,0 +1,268 @@
+using System.Security.Cryptography;
+
+namespace BatchKit.Sessions;
+
+/// <summary>A destination whose output waits while its client has no connection. Write to its <see cref="Handle"/> as to a connection's.</summary>
+/// <remarks>
+/// <see cref="ControlMessage"/>s that are written to it take effect in order: the session joins and leaves groups, whatever its connection is, and <see cref="ControlMessage.Close"/> ends it behind what was written before, and closes its connection.
+/// Thread-safe. The <see cref="SessionTransport"/> opens sessions.
+/// </remarks>
+public sealed class Session
+{
+    private readonly byte[] _secret;
+    private readonly SessionCounters _counters;
+
+    // Guards everything below but the work, and the history.
+    private readonly Lock _lock = new();
+    private readonly SessionHistory _history;
+    private OutputHandle _connection;
+    private SessionGreeting _greeting;
+    private long _next = 1;
+    private long _taken;
+    private long _acknowledged;
+    private long _since;
+    private int _version;
+    private bool _isForwarding;
+    private bool _isClosing;
+    private bool _hasEnded;
+
+    // Belongs to the thread that forwards.
+    private readonly ForwardedWork _work = new();
+
+    internal Session(OutputHandle handle, bool acknowledges, SessionOptions options, SessionCounters counters, long now)
+    {
+        Handle = handle;
+        Acknowledges = acknowledges;
+        _counters = counters;
+        _history = new SessionHistory(options, counters);
+        _secret = SessionToken.DrawSecret();
+        _since = now;
+        Token = SessionToken.Write(handle, _secret);
+    }
+
+    /// <summary>Where output for the client is written to; never another session's.</summary>
+    public OutputHandle Handle { get; }
+
+    /// <summary>The secret by which the client takes the session up again. Give it to this client alone.</summary>
+    public string Token { get; }
+
+    /// <summary>True when the client gets each message with its number, and acknowledges.</summary>
+    public bool Acknowledges { get; }
+
+    /// <summary>The connection that its output goes to; <c>default</c> while the client is away, and after the session's end.</summary>
+    public OutputHandle Connection
+    {
+        get
+        {
+            lock (_lock)
+                return _connection;
+        }
+    }
+
+    /// <summary>True after the session's end.</summary>
+    public bool HasEnded
+    {
+        get
+        {
+            lock (_lock)
+                return _hasEnded;
+        }
+    }
+
+    /// <summary>Compares a secret in a time that does not depend on where it differs.</summary>
+    internal bool HasSecret(ReadOnlySpan<byte> secret) => CryptographicOperations.FixedTimeEquals(_secret, secret);
+
+    /// <summary>Numbers a message.</summary>
+    /// <returns>False when the session has ended, or ends.</returns>
+    internal bool Append(SessionMessage message)
+    {
+        lock (_lock)
+        {
+            if (_hasEnded || _isClosing)
+                return false;
+            _history.Append(message);
+            return true;
+        }
+    }
+
+    /// <summary>True for the session itself and for its connection.</summary>
+    internal bool IsAmong(ReadOnlySpan<OutputHandle> handles) => handles.Length > 0 && (handles.Contains(Handle) || handles.Contains(Connection));
+
+    /// <summary>Applies the limits. Call it when what the history has was forwarded.</summary>
+    internal void Trim()
+    {
+        lock (_lock)
+            _history.Trim();
+    }
+
+    /// <summary>Ends the session behind what it has forwarded; one without a connection at once.</summary>
+    /// <returns>True when it has no connection.</returns>
+    internal bool BeginClosing()
+    {
+        lock (_lock)
+        {
+            _isClosing = true;
+            return _connection.IsNone;
+        }
+    }
+
+    /// <summary>Takes the session to a connection.</summary>
+    /// <param name="connection">The connection.</param>
+    /// <param name="greeting">What the client is told first.</param>
+    /// <param name="lastReceived">What the client has received; null to go on behind what was handed to a connection.</param>
+    /// <param name="now">A timestamp.</param>
+    /// <param name="older">The connection that it had; <c>default</c> for none.</param>
+    /// <returns>False when it has ended, or has never sent that number.</returns>
+    internal bool TryAttach(OutputHandle connection, SessionGreeting greeting, long? lastReceived, long now, out OutputHandle older)
+    {
+        lock (_lock)
+        {
+            older = _connection;
+            if (_hasEnded || _isClosing || lastReceived < 0 || lastReceived > _taken)
+                return false;
+            _connection = connection;
+            _greeting = Acknowledges ? greeting : SessionGreeting.None;
+            _since = now;
+            _version++;
+            if (lastReceived is not { } last)
+                return true;
+            _next = last + 1;
+            _acknowledged = Math.Max(_acknowledged, last);
+            _history.Acknowledge(last);
+            return true;
+        }
+    }
+
+    /// <summary>Begins to wait for the client, unless its output goes to another connection by now.</summary>
+    internal bool TryDetach(OutputHandle connection, long now)
+    {
+        lock (_lock)
+        {
+            if (_connection != connection || _hasEnded)
+                return false;
+            _connection = default;
+            _since = now;
+            _version++;
+            return true;
+        }
+    }
+
+    /// <summary>Forgets what the client has. A client that says the same number again lacks what was handed to its connection since: it was lost under way, and is forwarded again.</summary>
+    /// <returns>False when it can't have it, or speaks through a connection that the session has left.</returns>
+    internal bool Acknowledge(OutputHandle connection, long number, long now)
+    {
+        lock (_lock)
+        {
+            if (_hasEnded || _connection != connection || number < 0 || number > _taken)
+                return false;
+            _since = now;
+            if (number == _acknowledged && number < _next - 1)
+            {
+                _next = number + 1;
+                _version++;
+            }
+
+            _acknowledged = Math.Max(_acknowledged, number);
+            _history.Acknowledge(number);
+            return true;
+        }
+    }
+
+    /// <summary>Ends the session.</summary>
+    /// <param name="connection">The connection that it had; <c>default</c> for none.</param>
+    /// <returns>False when it had ended before.</returns>
+    internal bool TryEnd(out OutputHandle connection)
+    {
+        lock (_lock)
+        {
+            connection = _connection;
+            if (_hasEnded)
+                return false;
+            // What a connection has is not lost.
+            SessionCounters.Add(ref _counters.Lost, _history.Discard(connection.IsNone ? 0 : _next));
+            (_hasEnded, _connection) = (true, default);
+            _version++;
+            return true;
+        }
+    }
+
+    /// <summary>What the passing of time does to it.</summary>
+    /// <param name="now">A timestamp.</param>
+    /// <param name="awayTimeout">How long a client may be away, or silent.</param>
+    /// <param name="timeProvider">The clock.</param>
+    internal SessionAge AgeAt(long now, TimeSpan awayTimeout, TimeProvider timeProvider)
+    {
+        lock (_lock)
+        {
+            return _hasEnded || timeProvider.GetElapsedTime(_since, now) < awayTimeout ? SessionAge.Live
+                : _connection.IsNone ? SessionAge.Expired
+                : Acknowledges ? SessionAge.Silent : SessionAge.Live;
+        }
+    }
+
+    /// <summary>Takes what is to be forwarded, unless another thread forwards: that one takes it then.</summary>
+    internal bool TryBeginForwarding(out ForwardedWork work)
+    {
+        work = _work;
+        lock (_lock)
+            return !_isForwarding && (_isForwarding = Fill());
+    }
+
+    /// <summary>Records what was forwarded, and takes what has come meanwhile.</summary>
+    /// <returns>False when there is nothing, when the connection takes no more for now, or when it is closed.</returns>
+    internal bool ContinueForwarding()
+    {
+        lock (_lock)
+        {
+            Commit();
+            _work.Release();
+            var goesOn = _work.IsComplete ? !_work.Closes : _work.Version != _version;
+            return _isForwarding = goesOn && Fill();
+        }
+    }
+
+    // An acknowledging client that has come back meanwhile has said where to go on.
+    private void Commit()
+    {
+        if (_work.Version == _version && _work.HasGreeted)
+            _greeting = SessionGreeting.None;
+        if (_hasEnded || (_work.Version != _version && Acknowledges))
+            return;
+        // What the client has acknowledged is no loss, even if it asks for it again.
+        if (_work.Reached >= _work.First && _work.First > _work.From)
+            SessionCounters.Add(ref _counters.Lost, Math.Max(0, _work.First - Math.Max(_work.From, _acknowledged + 1)));
+        SessionCounters.Add(ref _counters.Lost, _work.Refused);
+        _next = Math.Max(_next, _work.Reached);
+        if (!Acknowledges)
+            _history.Acknowledge(_next - 1);
+    }
+
+    private bool Fill()
+    {
+        if (_connection.IsNone || (_next >= _history.Next && _greeting == SessionGreeting.None && !_isClosing))
+            return false;
+        var first = Math.Max(_next, _history.First);
+        _work.Begin(_connection, _version, _greeting, _next, first);
+        while (_work.Count < ForwardedWork.MaxMessages && first + _work.Count < _history.Next)
+            _work.Add(_history[first + _work.Count]);
+        _taken = Math.Max(_taken, first + _work.Count - 1);
+        _work.Closes = _isClosing && first + _work.Count == _history.Next;
+        return true;
+    }
+}
+
+/// <summary>What a client is told first on a connection.</summary>
+internal enum SessionGreeting
+{
+    None = 0,
+    Opened = 1,
+    Resumed = 2,
+}
+
+/// <summary>What the passing of time does to a session.</summary>
+internal enum SessionAge
+{
+    Live = 0,
+    Silent = 1,
+    Expired = 2,
+}

@@ -1,0 +1,145 @@
+using BatchKit.Transports;
+
+namespace BatchKit.Sessions;
+
+/// <summary>One send to the sessions: numbers and keeps its messages, applies its control messages, and forwards.</summary>
+internal sealed class SessionDelivery(SessionTransport transport, SessionTable table)
+{
+    // More members take longer than their writer should wait.
+    private const int MaxInlineMembers = 64;
+
+    private BatchOutcome[]? _outcomes;
+
+    public ValueTask RunAsync(ReadOnlyMemory<MessageBatch> batches)
+    {
+        foreach (var batch in batches.Span)
+        {
+            if (!batch.Handle.IsConnection && table.MembersOf(batch.Handle.Name!).Length > MaxInlineMembers)
+                return new ValueTask(RunOnPoolAsync(batches));
+        }
+
+        Run(batches.Span);
+        return default;
+    }
+
+    private async Task RunOnPoolAsync(ReadOnlyMemory<MessageBatch> batches)
+    {
+        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
+        Run(batches.Span);
+    }
+
+    private void Run(ReadOnlySpan<MessageBatch> batches)
+    {
+        // What several connections get leaves together.
+        var isOne = batches.Length == 1 && batches[0].Handle.IsConnection;
+        using (isOne ? default : BeginScope())
+        {
+            for (var index = 0; index < batches.Length; index++)
+            {
+                if (!batches[index].Handle.IsConnection)
+                    DeliverToGroup(batches[index]);
+                else if (!table.TryGet(batches[index].Handle, out var session) || !Deliver(batches[index], session))
+                    Refuse(batches.Length, index);
+            }
+        }
+
+        if (_outcomes is not null)
+            throw new BatchSendException([.. _outcomes], "A session has ended.") { DestinationsAreGone = true };
+    }
+
+    // A buffer that has stopped still sends what it has to the histories.
+    private BufferingScope BeginScope()
+    {
+        try
+        {
+            return transport.Output.BeginBufferingScope();
+        }
+        catch (ObjectDisposedException)
+        {
+            return default;
+        }
+    }
+
+    private void DeliverToGroup(MessageBatch batch)
+    {
+        var members = table.MembersOf(batch.Handle.Name!);
+        if (members.Length == 0)
+            return;
+        for (var index = 0; index < batch.Count; index++)
+        {
+            var header = batch[index].Header;
+            if (header?.Kind == MessageKind.Control)
+                continue;
+            var message = Copy(batch, index);
+            var excluded = header is null || header.ExcludedConnections.IsDefault ? default : header.ExcludedConnections.AsSpan();
+            foreach (var member in members)
+            {
+                if (!member.IsAmong(excluded))
+                    member.Append(message);
+            }
+        }
+
+        foreach (var member in members)
+            Forward(member);
+    }
+
+    /// <returns>False when the session has ended.</returns>
+    private bool Deliver(MessageBatch batch, Session session)
+    {
+        for (var index = 0; index < batch.Count; index++)
+        {
+            if (batch[index].Kind != MessageKind.Control)
+            {
+                if (!session.Append(Copy(batch, index)))
+                    return index > 0;
+            }
+            else if (ApplyControl(batch[index].Payload.Span, session))
+            {
+                break;
+            }
+        }
+
+        Forward(session);
+        return true;
+    }
+
+    /// <returns>True when nothing behind it is delivered.</returns>
+    private bool ApplyControl(ReadOnlySpan<byte> payload, Session session)
+    {
+        if (!ControlMessage.TryRead(payload, out var control))
+            return false;
+        if (control.Operation == ControlOperation.JoinGroup)
+            table.Join(session, control.Group);
+        else if (control.Operation == ControlOperation.LeaveGroup)
+            table.Leave(session, control.Group);
+        else if (session.BeginClosing())
+            transport.End(session);
+        return control.Operation == ControlOperation.Close;
+    }
+
+    private void Forward(Session session)
+    {
+        transport.Forward(session);
+        session.Trim();
+    }
+
+    private static SessionMessage Copy(MessageBatch batch, int index)
+    {
+        var message = batch[index];
+        (OutputHandle, long)? latest = null;
+        foreach (var value in batch.LatestMessages)
+        {
+            if (value.Index == index)
+                latest = (batch.Handle, value.Key);
+        }
+
+        return new SessionMessage(message.Payload.ToArray(), message.Header, latest);
+    }
+
+    private void Refuse(int count, int index)
+    {
+        if (_outcomes is null)
+            Array.Fill(_outcomes = new BatchOutcome[count], BatchOutcome.Acknowledged);
+        _outcomes[index] = BatchOutcome.Refused;
+    }
+}

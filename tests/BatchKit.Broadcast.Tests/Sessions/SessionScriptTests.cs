@@ -1,0 +1,126 @@
+using System.Diagnostics;
+using BatchKit.Sessions;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Hosting;
+using Microsoft.AspNetCore.Hosting.Server;
+using Microsoft.AspNetCore.Hosting.Server.Features;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.Broadcast.Tests.Sessions;
+
+/// <summary>The script that users copy into their pages, in Node.js against a real server.</summary>
+public sealed class SessionScriptTests
+{
+    private const int Lines = 400;
+
+    private const string Driver = """
+        import { pathToFileURL } from 'node:url';
+        const { openSession } = await import(pathToFileURL(process.argv[2]));
+        const session = openSession(process.argv[3], {
+            message: text => { console.log(text); if (text === 'last') session.close(); },
+            gap: (from, to) => console.log(`gap ${from} ${to}`),
+            state: name => { if (name === 'open') session.send('hello'); },
+        });
+        """;
+
+    [Fact]
+    public void It_has_at_most_60_lines() => Assert.InRange(File.ReadAllLines(ScriptPath).Length, 30, 60);
+
+    [Fact]
+    [Trait("Lane", "slow: a program is started")]
+    public async Task It_gets_every_line_once_and_in_order_though_its_connection_is_cut()
+    {
+        Assert.SkipWhen(NodeVersion() < 20, "Node.js 20 or newer is not installed.");
+        var builder = WebApplication.CreateSlimBuilder();
+        builder.Logging.ClearProviders();
+        builder.WebHost.UseUrls("http://127.0.0.1:0");
+        builder.Services.AddBatchKit().UseBroadcast().UseSessions();
+        builder.Services.AddSingleton<Arrivals>();
+        await using var application = builder.Build();
+        application.MapBatchKitWebSockets<Handler>("/ws");
+        await application.StartAsync();
+        var address = new Uri(application.Services.GetRequiredService<IServer>().Features.Get<IServerAddressesFeature>()!.Addresses.First());
+        var output = application.Services.GetRequiredService<IOutputBuffer>();
+        using var node = Start(new UriBuilder(address) { Scheme = "ws", Path = "/ws" }.Uri);
+        var session = await application.Services.GetRequiredService<Arrivals>().First.Task.WithinDeadline();
+
+        for (var line = 1; line <= Lines; line++)
+        {
+            await output.WriteAsync(session.Handle, $"line {line}");
+            if (line % 40 == 0)
+                await CutAsync(application.Services, session);
+        }
+
+        await output.WriteAsync(session.Handle, "last");
+        var read = (await node.StandardOutput.ReadToEndAsync().WithinDeadline()).Split('\n', StringSplitOptions.RemoveEmptyEntries);
+
+        Assert.Equal([.. Enumerable.Range(1, Lines).Select(line => $"line {line}"), "last"], read);
+        Assert.True(application.Services.GetRequiredService<SessionTransport>().GetStatistics().ResumedSessions >= Lines / 40);
+    }
+
+    private static string ScriptPath
+    {
+        get
+        {
+            var folder = new DirectoryInfo(AppContext.BaseDirectory);
+            while (!File.Exists(Path.Combine(folder.FullName, "BatchKit.sln")))
+                folder = folder.Parent!;
+            return Path.Combine(folder.FullName, "docs", "sessions", "session.mjs");
+        }
+    }
+
+    private static async Task CutAsync(IServiceProvider services, Session session)
+    {
+        await Until.TrueAsync(() => session.Connection is var now && !now.IsNone && services.GetRequiredService<BroadcastTransport>().TryGetConnection(now, out _));
+        if (services.GetRequiredService<BroadcastTransport>().TryGetConnection(session.Connection, out var connection))
+            connection.Abort();
+        await Until.TrueAsync(() => session.Connection != connection?.Handle);
+    }
+
+    private static Process Start(Uri address)
+    {
+        var driver = Path.Combine(Directory.CreateTempSubdirectory("batchkit-session-").FullName, "driver.mjs");
+        File.WriteAllText(driver, Driver);
+        // Newer ones have WebSockets without the switch, and know it still.
+        return Process.Start(new ProcessStartInfo("node", ["--experimental-websocket", "--no-warnings", driver, ScriptPath, address.ToString()]) { RedirectStandardOutput = true, UseShellExecute = false })!;
+    }
+
+    private static int NodeVersion()
+    {
+        try
+        {
+            using var node = Process.Start(new ProcessStartInfo("node", ["--version"]) { RedirectStandardOutput = true, UseShellExecute = false })!;
+            return int.Parse(node.StandardOutput.ReadToEnd().TrimStart('v').Split('.')[0], System.Globalization.CultureInfo.InvariantCulture);
+        }
+        catch (System.ComponentModel.Win32Exception)
+        {
+            return 0;
+        }
+    }
+
+    private sealed class Arrivals
+    {
+        public TaskCompletionSource<Session> First { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    }
+
+    private sealed class Handler(ClientConnection connection, SessionTransport sessions, Arrivals arrivals) : IConnectionHandler
+    {
+        public ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
+        {
+            foreach (var record in records.Span)
+            {
+                if (sessions.Receive(connection.Handle, record.Payload.Span).Kind == SessionLineKind.None && sessions.TryGet(connection.Handle, out var session))
+                    arrivals.First.TrySetResult(session);
+            }
+
+            return default;
+        }
+
+        public ValueTask EndAsync(DisconnectReason reason)
+        {
+            sessions.Suspend(connection.Handle);
+            return default;
+        }
+    }
+}

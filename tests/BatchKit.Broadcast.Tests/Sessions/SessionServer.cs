@@ -1,0 +1,34 @@
+using System.Net;
+using BatchKit.Sessions;
+
+namespace BatchKit.Broadcast.Tests.Sessions;
+
+/// <summary>A game and its TCP clients in one process.</summary>
+internal sealed class SessionServer : IAsyncDisposable
+{
+    public SessionServer(SessionOptions? options = null)
+    {
+        Sessions = new SessionTransport(() => Output!, options);
+        Output = new OutputBuffer(
+            [new OutputRoute(LocalFirstRouter.LocalRoute, Transport), new OutputRoute(SessionTransport.RouteName, Sessions)], new SessionRouter(Sessions, LocalFirstRouter.LocalRoute));
+        Listener = new BroadcastListener(
+            Transport, new BroadcastListenerOptions { EndPoint = new IPEndPoint(IPAddress.Loopback, 0) }, connection => new SessionHandler(connection, Sessions), Output);
+    }
+
+    // All clients have one address.
+    public BroadcastTransport Transport { get; } = new(new BroadcastOptions { MaxConnections = 20_000, MaxConnectionsPerAddress = 20_000, MaxLingeringHandlers = 20_000, TextInputLimits = null });
+
+    public SessionTransport Sessions { get; }
+
+    public OutputBuffer Output { get; }
+
+    public BroadcastListener Listener { get; }
+
+    public async ValueTask DisposeAsync()
+    {
+        await Listener.DisposeAsync();
+        await Output.DisposeAsync();
+        await Transport.DisposeAsync();
+        await Sessions.DisposeAsync();
+    }
+}

@@ -3,6 +3,7 @@ using System.Reflection.Metadata;
 using System.Reflection.Metadata.Ecma335;
 using System.Reflection.PortableExecutable;
 using BatchKit.MassTransit;
+using Microsoft.Extensions.Hosting;
 using IBus = MassTransit.IBus;
 
 namespace BatchKit.Architecture.Tests;
@@ -75,5 +76,5 @@ public sealed class MassTransitApiTests
 
     private static string FileVersionOf(string assembly) => Assembly.Load(assembly).GetCustomAttribute<AssemblyFileVersionAttribute>()!.Version;
 
-    private interface IBusAndHandler : IBus, IMessageHandler;
+    private interface IBusAndHandler : IBus, IMessageHandler, IHostedService;
 }

@@ -11,7 +11,7 @@ public sealed class OptionsLimitTests
     private static readonly Validator[] Validators =
     [
         .. Repository.Packages.SelectMany(package => Assembly.Load(package).GetTypes()).Where(type => type is { IsGenericType: false, IsAbstract: false })
-            .SelectMany(type => type.GetInterfaces().Where(IsRules).Select(rules => new Validator(rules.GetGenericArguments()[0], rules, type.GetProperty("Shared")!.GetValue(null)!))),
+            .SelectMany(type => type.GetInterfaces().Where(IsRules).Select(rules => new Validator(rules.GetGenericArguments()[0], rules, Activator.CreateInstance(type)!))),
     ];
 
     public static TheoryData<string> Settings => [.. AllSettings().Select(setting => setting.Path)];

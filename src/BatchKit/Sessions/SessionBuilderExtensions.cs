@@ -18,7 +18,7 @@ public static class SessionBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         var (name, services) = (builder.Name, builder.Services);
-        OptionsRules.Add(services, name, SessionOptionsValidator.Shared, configure);
+        OptionsRules.Add(services, name, new SessionOptionsValidator(), configure);
         KeyedServices.Add(services, name, static (provider, key) => new SessionTransport(
             () => provider.GetRequiredKeyedService<IOutputBuffer>(key), provider.GetRequiredService<IOptionsMonitor<SessionOptions>>().Get(key), provider.GetRequiredKeyedService<NodeNumber>(key),
             provider.GetService<TimeProvider>(), provider.GetService<ILogger<SessionTransport>>(), provider.GetService<IMeterFactory>()));
@@ -35,7 +35,7 @@ public static class SessionBuilderExtensions
     /// <param name="configure">Changes the options after they were read.</param>
     public static BatchKitBuilder UseSessions(this BatchKitBuilder builder, IConfiguration section, Action<SessionOptions>? configure = null)
     {
-        AdapterServices.AddSection(builder, section, SessionOptionsValidator.Shared, static (section, options) => section.Bind(options));
+        AdapterServices.AddSection(builder, section, new SessionOptionsValidator(), static (section, options) => section.Bind(options));
         return builder.UseSessions(configure);
     }
 }

@@ -31,9 +31,4 @@ public sealed class SessionOptions
 
 /// <summary>Checks the options by their attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
-internal sealed partial class SessionOptionsValidator : IValidateOptions<SessionOptions>
-{
-    public static SessionOptionsValidator Shared { get; } = new();
-
-    public static void ThrowIfInvalid(SessionOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
-}
+internal sealed partial class SessionOptionsValidator : IValidateOptions<SessionOptions>;

@@ -50,7 +50,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     {
         ArgumentNullException.ThrowIfNull(output);
         _options = options ?? new SessionOptions();
-        SessionOptionsValidator.ThrowIfInvalid(_options);
+        OptionsRules.ThrowIfInvalid(new SessionOptionsValidator(), _options);
         _getOutput = output;
         _node = node ?? new NodeNumber(0);
         _timeProvider = timeProvider ?? TimeProvider.System;

@@ -27,7 +27,7 @@ internal static class AdapterServices
     public static void ThrowIfReceiving<TReceiver>(BatchKitBuilder builder, string broker)
     {
         if (KeyedServices.Contain<TReceiver>(builder.Services, builder.Name))
-            throw new InvalidOperationException($"{builder} receives from {broker} already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
+            throw new InvalidOperationException($"{builder} receives from {broker} already. Use one handler for everything, or receive with a buffer of another name: AddBatchKit(name).");
     }
 
     /// <summary>Registers the buffer's receiver; the host starts and stops it, or what stands for it.</summary>

@@ -65,12 +65,13 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
         var members = table.MembersOf(batch.Handle.Name!);
         if (members.Length == 0)
             return;
+        var latest = 0;
         for (var index = 0; index < batch.Count; index++)
         {
             var header = batch[index].Header;
             if (header?.Kind == MessageKind.Control)
                 continue;
-            var message = Copy(batch, index);
+            var message = Copy(batch, index, ref latest);
             var excluded = header is null || header.ExcludedConnections.IsDefault ? default : header.ExcludedConnections.AsSpan();
             foreach (var member in members)
             {
@@ -86,11 +87,12 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
     /// <returns>False when the session has ended.</returns>
     private bool Deliver(MessageBatch batch, Session session)
     {
+        var latest = 0;
         for (var index = 0; index < batch.Count; index++)
         {
             if (batch[index].Kind != MessageKind.Control)
             {
-                if (!session.Append(Copy(batch, index)))
+                if (!session.Append(Copy(batch, index, ref latest)))
                     return index > 0;
             }
             else if (ApplyControl(batch[index].Payload.Span, session))
@@ -123,17 +125,13 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
         session.Trim();
     }
 
-    private static SessionMessage Copy(MessageBatch batch, int index)
+    // The latest values are in the order of the messages, so that each is looked at once.
+    private static SessionMessage Copy(MessageBatch batch, int index, ref int latest)
     {
-        var message = batch[index];
-        (OutputHandle, long)? latest = null;
-        foreach (var value in batch.LatestMessages)
-        {
-            if (value.Index == index)
-                latest = (batch.Handle, value.Key);
-        }
-
-        return new SessionMessage(message.Payload.ToArray(), message.Header, latest);
+        var (message, values) = (batch[index], batch.LatestMessages);
+        while (latest < values.Length && values[latest].Index < index)
+            latest++;
+        return new SessionMessage(message.Payload.ToArray(), message.Header, latest < values.Length && values[latest].Index == index ? (batch.Handle, values[latest].Key) : null);
     }
 
     private void Refuse(int count, int index)

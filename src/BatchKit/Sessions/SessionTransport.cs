@@ -78,7 +78,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         return delivery.RunAsync(batches);
     }
 
-    /// <summary>Opens a session for a connection. One that the connection had waits for its client.</summary>
+    /// <summary>Opens a session for a connection. One that the connection had ends: a client that opens another has done with it, and a flood of lines keeps one session.</summary>
     /// <param name="connection">The client's connection.</param>
     /// <param name="acknowledges">True for a client that knows the protocol; it is told the token. False for telnet: tell the player <see cref="Session.Token"/> yourself, for <c>session resume TOKEN</c>.</param>
     /// <param name="session">The session.</param>
@@ -99,7 +99,8 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
 
         SessionCounters.Add(ref _counters.Opened, 1);
         session.TryAttach(connection, SessionGreeting.Opened, lastReceived: null, now, out _);
-        Bind(session, connection, now);
+        if (Bind(session, connection) is { } former)
+            End(former);
         Forward(session);
         return true;
     }
@@ -282,7 +283,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         }
 
         SessionCounters.Add(ref _counters.Resumed, 1);
-        Bind(session, connection, now);
+        Bind(session, connection)?.TryDetach(connection, now);
         if (!older.IsNone && older != connection)
         {
             _table.Unbind(older, session);
@@ -305,13 +306,14 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         return false;
     }
 
-    // Another thread may have taken the session elsewhere meanwhile: the connection must not stay bound to it.
-    private void Bind(Session session, OutputHandle connection, long now)
+    /// <returns>The other session that the connection had; null for none.</returns>
+    private Session? Bind(Session session, OutputHandle connection)
     {
-        if (_table.Bind(connection, session) is { } other)
-            other.TryDetach(connection, now);
+        var other = _table.Bind(connection, session);
+        // Another thread may have taken the session elsewhere meanwhile: the connection must not stay bound to it.
         if (session.Connection != connection)
             _table.Unbind(connection, session);
+        return other;
     }
 
     private void Close(OutputHandle connection)

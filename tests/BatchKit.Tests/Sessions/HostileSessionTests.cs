@@ -140,19 +140,34 @@ public sealed class HostileSessionTests : IAsyncDisposable
         rig.Cut(mine);
         rig.Output.Write(session.Handle, "kept");
         await rig.SettleAsync();
-        var attacker = rig.Connections.Open();
+        OutputHandle[] attackers = [.. Enumerable.Range(0, 1000).Select(_ => rig.Connections.Open())];
 
-        for (var attempt = 0; attempt < 1000; attempt++)
+        foreach (var attacker in attackers)
             rig.Say(attacker, "session open");
 
         Assert.Equal((10, 991), (rig.Statistics.Sessions, rig.Statistics.RefusedLines));
-        Assert.Contains("full", await rig.ReadAsync(attacker));
+        Assert.Contains("full", await rig.ReadAsync(attackers[^1]));
         var back = rig.Connections.Open();
         rig.Say(back, $"session resume {session.Token} 0");
         Assert.Equal(["resumed 1", "1 kept"], await rig.ReadAsync(back));
-        rig.Cut(attacker);
+        Array.ForEach(attackers, rig.Cut);
         rig.Clock.Advance(TimeSpan.FromMinutes(4));
         Assert.InRange(rig.Statistics.Sessions, 0, 1);
+    }
+
+    [Fact]
+    public async Task A_flood_of_opens_at_one_connection_keeps_the_last_session()
+    {
+        var attacker = _rig.Connections.Open();
+        var session = default(Session);
+
+        for (var attempt = 0; attempt < 1000; attempt++)
+            session = _rig.Say(attacker, "session open").Session;
+
+        Assert.Equal((1, 1000, 0), (_rig.Statistics.Sessions, _rig.Statistics.OpenedSessions, _rig.Statistics.AwaySessions));
+        Assert.Equal(attacker, session!.Connection);
+        await WriteAsync(session, "a");
+        Assert.Equal("1 a", (await _rig.ReadAsync(attacker))[^1]);
     }
 
     [Fact]

@@ -37,7 +37,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     private volatile string? _takenReason;
     private volatile string? _fault;
     private volatile PacketOutput? _output;
-    private volatile ClaimAttempt _attempt = new("");
+    private volatile ClaimAttempt _attempt = new("", isHeld: false);
 
     private readonly ConcurrentQueue<TaskCompletionSource<string?>> _questions = [];
     private readonly ClaimEvidence _evidence;
@@ -180,11 +180,14 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
             return;
         if (!string.Equals(topic, _topic, StringComparison.Ordinal))
             attempt.Refuse(MqttTopics.Show(claim), isRetained);
-        // An earlier attempt's claim decides nothing.
         else if (string.Equals(claim, attempt.Claim, StringComparison.Ordinal))
         {
             _evidence.Confirm();
             attempt.Accept();
+        }
+        else if (isRetained)
+        {
+            attempt.Keep();
         }
     }
 
@@ -201,7 +204,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         _evidence.Begin(connection.KeepAlive);
         while (true)
         {
-            var attempt = _attempt = new ClaimAttempt(string.Create(CultureInfo.InvariantCulture, $"{_holder}.{++_attempts}"));
+            var attempt = _attempt = new ClaimAttempt(string.Create(CultureInfo.InvariantCulture, $"{_holder}.{++_attempts}"), isAccepted);
             Interlocked.MemoryBarrier();
             var questions = _questions.Count;
             var (holder, fault) = connection.Limits.IsRetainAvailable
@@ -238,7 +241,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
             output.Append(SubscribePacket.Write(SubscribePacketId, [new MqttSubscription { Filter = $"{_siblings}+", QualityOfService = MqttQualityOfService.AtMostOnce }], _options.Version));
             output.Flush();
             await attempt.Subscribed.WaitAsync(_options.ConnectTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
-            if (!attempt.Decided.IsCompleted)
+            if (attempt.IsHeld || !attempt.Decided.IsCompleted)
                 Publish(output, attempt.Claim);
             return await attempt.Decided.WaitAsync(_options.ConnectTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
         }

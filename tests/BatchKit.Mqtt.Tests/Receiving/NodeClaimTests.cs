@@ -13,6 +13,8 @@ public sealed class NodeClaimTests : IDisposable
     private const int Number = 7;
     private const string Other = "someone else";
 
+    private static readonly string OtherTopic = EnvelopeTopics.Leases("frames", Number) + "other";
+
     // Longer than any pause of the claim.
     private static readonly TimeSpan Long = TimeSpan.FromMinutes(10);
 
@@ -42,6 +44,28 @@ public sealed class NodeClaimTests : IDisposable
         await AnswerAsync(broker, isTaken);
 
         Assert.Equal(isTaken, (await asking.WithinDeadline())?.Contains(Other, StringComparison.Ordinal) ?? false);
+        await EndAsync(claim, broker);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_holder_that_asks_keeps_the_number_beside_a_process_that_is_being_refused(bool isOwnFirst)
+    {
+        var claim = Create();
+        var (starting, broker) = await StartAsync(claim);
+        var (topic, mine) = await AcceptAsync(broker);
+        await starting.WithinDeadline();
+
+        var asking = claim.AskAsync();
+        await SubscribeAsync(broker);
+        byte[][] retained = [Claim(topic, mine, isRetained: true), Claim(OtherTopic, Other, isRetained: true)];
+        await broker.WriteAsync([.. retained[isOwnFirst ? 0 : 1], .. retained[isOwnFirst ? 1 : 0], .. Claim(OtherTopic, Other, isRetained: false), .. Suback]);
+        await PassOnAsync(broker);
+
+        Assert.Null(await asking.WithinDeadline());
+        await Until.TrueAsync(() => _time.NextDue == TimeSpan.FromSeconds(10));
+        Assert.Null(claim.TakenReason);
         await EndAsync(claim, broker);
     }
 
@@ -135,16 +159,27 @@ public sealed class NodeClaimTests : IDisposable
         return (starting, await _broker.WelcomeAsync());
     }
 
-    private static Task AnswerAsync(FakeBrokerConnection broker, bool isTaken) => isTaken ? RefuseAsync(broker) : AcceptAsync(broker);
+    private static async Task AnswerAsync(FakeBrokerConnection broker, bool isTaken)
+    {
+        await SubscribeAsync(broker);
+        await broker.WriteAsync([.. isTaken ? Claim(OtherTopic, Other, isRetained: true) : [], .. Suback]);
+        await PassOnAsync(broker);
+    }
 
-    // Passes the claim on to the one who made it.
-    private static async Task AcceptAsync(FakeBrokerConnection broker)
+    private static async Task<(string Topic, string Claim)> AcceptAsync(FakeBrokerConnection broker)
     {
         await SubscribeAsync(broker);
         await broker.WriteAsync(Suback);
-        var packet = await broker.ReadAsync();
-        var publish = Parse(packet);
-        await broker.WriteAsync(Claim(Encoding.UTF8.GetString(publish.Topic), Encoding.UTF8.GetString(publish.Payload), isRetained: false));
+        return await PassOnAsync(broker);
+    }
+
+    // Passes the claim on to the one who made it.
+    private static async Task<(string Topic, string Claim)> PassOnAsync(FakeBrokerConnection broker)
+    {
+        var publish = Parse(await broker.ReadAsync());
+        var (topic, claim) = (Encoding.UTF8.GetString(publish.Topic), Encoding.UTF8.GetString(publish.Payload));
+        await broker.WriteAsync(Claim(topic, claim, isRetained: false));
+        return (topic, claim);
     }
 
     // The packet id of the claim that is sent again. Pings come too.
@@ -160,12 +195,6 @@ public sealed class NodeClaimTests : IDisposable
     {
         Assert.True(PacketHeader.TryRead(packet, maxPacketBytes: 1000, out var header, out var headerBytes));
         return PublishPacket.Read(header, packet.AsSpan(headerBytes), MqttVersion.V5);
-    }
-
-    private static async Task RefuseAsync(FakeBrokerConnection broker)
-    {
-        await SubscribeAsync(broker);
-        await broker.WriteAsync([.. Claim(EnvelopeTopics.Leases("frames", Number) + "other", Other, isRetained: true), .. Suback]);
     }
 
     private static async Task SubscribeAsync(FakeBrokerConnection broker) => Assert.Equal(PacketType.Subscribe, (PacketType)((await broker.ReadAsync())[0] >> 4));

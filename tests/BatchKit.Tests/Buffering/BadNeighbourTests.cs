@@ -272,7 +272,7 @@ public sealed class BadNeighbourTests
         {
             InstrumentPublished = (instrument, itself) =>
             {
-                if (instrument.Meter.Name == BatchKitMetrics.MeterName && instrument.Meter.Tags!.Any(tag => Equals(tag.Value, name)))
+                if (instrument.Meter.Name == BatchKitMetrics.MeterName && instrument.Meter.Tags?.Any(tag => Equals(tag.Value, name)) == true)
                     itself.EnableMeasurementEvents(instrument);
             },
         };

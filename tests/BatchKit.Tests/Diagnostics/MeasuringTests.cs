@@ -95,7 +95,7 @@ public sealed class MeasuringTests
         {
             InstrumentPublished = (instrument, itself) =>
             {
-                if (instrument.Meter.Name == BatchKitMetrics.MeterName && instrument.Meter.Tags!.Any(tag => Equals(tag.Value, _name)))
+                if (instrument.Meter.Name == BatchKitMetrics.MeterName && instrument.Meter.Tags?.Any(tag => Equals(tag.Value, _name)) == true)
                     itself.EnableMeasurementEvents(instrument);
             },
         };

@@ -13,7 +13,7 @@ public sealed class SessionCutTests
     public Task Clients_that_are_cut_get_every_line_once_and_in_order() => RunAsync(clients: 50, cuts: 5);
 
     [Fact]
-    [Trait("Lane", "slow: 5,000 clients")]
+    [Trait("Lane", "night: 5,000 clients")]
     public Task Five_thousand_clients_that_are_cut_20_times_each_get_every_line_once_and_in_order() => RunAsync(clients: 5000, cuts: 20);
 
     private static async Task RunAsync(int clients, int cuts)

@@ -21,7 +21,7 @@ public sealed class KilledGatewayTests(RabbitMqFixture rabbitMq, MosquittoFixtur
     private const int KillAfter = 20;
 
     [Theory]
-    [Trait("Lane", "faults: three processes and 5,000 clients")]
+    [Trait("Lane", "night: three processes and 5,000 clients")]
     [InlineData(BrokerPath.RabbitMq)]
     [InlineData(BrokerPath.Nats)]
     public Task Every_client_of_a_killed_gateway_gets_every_line_once_and_in_order_elsewhere(string transport) =>

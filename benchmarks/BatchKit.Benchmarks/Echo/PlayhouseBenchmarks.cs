@@ -39,8 +39,7 @@ internal sealed class PlayhouseBenchmarks : ISuiteRunner
         var readings = new SuiteReadings(WriteTables);
         var kinds = Enum.GetValues<EchoServerKind>();
         var known = kinds.Select(NameOf).Append(LongRun).ToHashSet(StringComparer.Ordinal);
-        if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(name)) is { } unknown)
-            throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");
+        suite.RefuseUnknown(known.Contains);
         foreach (var kind in kinds.Where(IsMissing))
             readings.Leave(NameOf(kind), NativeProgram.WhyMissing!);
         try

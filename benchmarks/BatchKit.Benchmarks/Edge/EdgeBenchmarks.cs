@@ -27,8 +27,7 @@ internal sealed class EdgeBenchmarks : ISuiteRunner
         _stages.Add(new HostileStage(IsShort, measuresEachAlone: everything));
         var readings = new SuiteReadings(WriteTables);
         var known = _stages.SelectMany(stage => stage.Names).ToHashSet(StringComparer.Ordinal);
-        if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(name)) is { } unknown)
-            throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");
+        suite.RefuseUnknown(known.Contains);
         for (var round = 1; round <= suite.Rounds; round++)
         {
             Console.Error.WriteLine($"round {round} of {suite.Rounds}");

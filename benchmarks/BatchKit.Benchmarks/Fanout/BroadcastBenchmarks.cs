@@ -28,8 +28,7 @@ internal sealed class BroadcastBenchmarks : ISuiteRunner
         Machine.Require(Sizes.Max());
         var readings = new SuiteReadings(WriteTables);
         var known = Sizes.SelectMany(size => BenchmarksFor(size).Select(benchmark => benchmark.NameFor(size))).ToHashSet(StringComparer.Ordinal);
-        if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(name)) is { } unknown)
-            throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");
+        suite.RefuseUnknown(known.Contains);
         foreach (var size in Sizes)
             MeasureSize(size, suite, readings);
         if (everything && IsMixed)

@@ -32,4 +32,12 @@ internal sealed record GateSuite
 
     /// <summary>Whether the benchmarks are those of a user's project.</summary>
     public bool IsForeign => Project is not null || Results.Count > 0;
+
+    /// <summary>Refuses gates of benchmarks that its runner does not know.</summary>
+    /// <exception cref="InvalidOperationException">There is one.</exception>
+    public void RefuseUnknown(Func<string, bool> isKnown)
+    {
+        if (Benchmarks.FirstOrDefault(name => !isKnown(name)) is { } unknown)
+            throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");
+    }
 }

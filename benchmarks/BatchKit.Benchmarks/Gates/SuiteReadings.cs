@@ -27,8 +27,7 @@ internal sealed class SuiteReadings(Action<TextWriter> writeTables)
     public void RefuseUnknown(GateSuite suite)
     {
         var known = _readings.Keys.Concat(_missing.Keys).Select(MethodOf).ToHashSet(StringComparer.Ordinal);
-        if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(MethodOf(name))) is { } unknown)
-            throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");
+        suite.RefuseUnknown(name => known.Contains(MethodOf(name)));
     }
 
     public GateResult Compare(Gate gate)

@@ -75,8 +75,7 @@ internal sealed class SignalRBenchmarks : ISuiteRunner
     {
         var readings = new SuiteReadings(WriteTables);
         HubRow[] rows = [.. _groups.SelectMany(static group => group.Rows)];
-        if (suite.Benchmarks.FirstOrDefault(name => !rows.Any(row => row.Name == name)) is { } unknown)
-            throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");
+        suite.RefuseUnknown(name => rows.Any(row => row.Name == name));
         Console.Error.WriteLine("warming up");
         foreach (var row in rows)
             row.WarmUp(suite.WarmupIterations);

@@ -146,8 +146,7 @@ internal sealed class MqttBenchmarks : ISuiteRunner
     private void RefuseUnknown(GateSuite suite)
     {
         var known = Enum.GetValues<PublishWay>().SelectMany(NamesOf).ToHashSet(StringComparer.Ordinal);
-        if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(name)) is { } unknown)
-            throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");
+        suite.RefuseUnknown(known.Contains);
     }
 
     private void WriteTables(TextWriter writer)

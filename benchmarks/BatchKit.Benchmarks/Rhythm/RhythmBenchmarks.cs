@@ -177,8 +177,7 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
     {
         var known = plans.Select(plan => plan.NameOn(OwnDisk)).Concat(Paces.SelectMany(static pace => Enum.GetValues<LatencyWay>().Select(way => LatencyRow.NameOf(way, pace, OwnDisk))))
             .Concat([IdleRow.NameOf(isPolling: false), IdleRow.NameOf(isPolling: true), IdleQueuesRow.Name]).Concat(Counted.Select(BuffersRow.NameOf)).ToHashSet(StringComparer.Ordinal);
-        if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(name)) is { } unknown)
-            throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");
+        suite.RefuseUnknown(known.Contains);
     }
 
     private void WriteTables(TextWriter writer)

@@ -110,14 +110,7 @@ internal sealed class BatchKitMetrics
     public void Dispose(ObserverFaults faults)
     {
         _counters = null;
-        try
-        {
-            _meter.Dispose();
-        }
-        catch (Exception fault)
-        {
-            faults.Add(fault);
-        }
+        faults.Dispose(_meter);
     }
 
     private Measurement<long>[] Measure(Func<BufferCounters, Measurement<long>[]> of) =>

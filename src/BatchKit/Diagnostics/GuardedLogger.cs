@@ -28,6 +28,21 @@ internal sealed class ObserverFaults
         Interlocked.Increment(ref _count);
     }
 
+    /// <summary>Disposes a meter; what its listeners throw is counted.</summary>
+    /// <param name="meter">The meter.</param>
+    public void Dispose(IDisposable meter)
+    {
+        ArgumentNullException.ThrowIfNull(meter);
+        try
+        {
+            meter.Dispose();
+        }
+        catch (Exception fault)
+        {
+            Add(fault);
+        }
+    }
+
     /// <summary>Cancels, and runs the callbacks before it returns; what they throw is counted.</summary>
     /// <param name="source">What to cancel; what its <see cref="CancellationTokenSource.Cancel()"/> throws is counted too, for instance after its disposal.</param>
     public void Cancel(CancellationTokenSource source)

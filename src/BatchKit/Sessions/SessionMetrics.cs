@@ -21,15 +21,5 @@ internal sealed class SessionMetrics
     }
 
     /// <summary>Ends the instruments. What a listener throws meanwhile is counted.</summary>
-    public void Dispose(ObserverFaults faults)
-    {
-        try
-        {
-            _meter.Dispose();
-        }
-        catch (Exception fault)
-        {
-            faults.Add(fault);
-        }
-    }
+    public void Dispose(ObserverFaults faults) => faults.Dispose(_meter);
 }

@@ -137,7 +137,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         if (isTaken)
             return new SessionInput(read.Kind, session);
         if (read.Kind != SessionLineKind.Acknowledged)
-            Tell(connection, read.Kind == SessionLineKind.Opened ? "full\r\n" : "expired\r\n");
+            Tell(connection, read.Kind == SessionLineKind.Opened ? "full\r\n"u8 : "expired\r\n"u8);
         return new SessionInput(SessionLineKind.Refused, null);
     }
 
@@ -316,23 +316,13 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         return other;
     }
 
-    private void Close(OutputHandle connection)
-    {
-        try
-        {
-            Output.TryWrite(connection, ControlMessage.Close.ToPayload(), MessageHeader.Control);
-        }
-        catch (Exception failure)
-        {
-            CountFailure(failure);
-        }
-    }
+    private void Close(OutputHandle connection) => Tell(connection, ControlMessage.Close.ToPayload(), MessageHeader.Control);
 
-    private void Tell(OutputHandle connection, string line)
+    private void Tell(OutputHandle connection, ReadOnlySpan<byte> message, MessageHeader? header = null)
     {
         try
         {
-            Output.TryWrite(connection, line);
+            Output.TryWrite(connection, message, header);
         }
         catch (Exception failure)
         {

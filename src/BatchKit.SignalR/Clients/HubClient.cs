@@ -1,4 +1,3 @@
-using System.Text;
 using BatchKit.SignalR.Records;
 using Microsoft.AspNetCore.SignalR;
 
@@ -29,15 +28,14 @@ internal sealed class HubClient
     {
         Connection = connection;
         Handle = handle;
-        ProtocolName = Encoding.UTF8.GetBytes(connection.Protocol.Name);
+        Protocol = new NamedProtocol(connection.Protocol);
         _limits = limits;
         _countsMessages = connection.Features.Any(static feature => feature.Key.FullName == StatefulReconnect);
     }
 
     public HubConnectionContext Connection { get; }
 
-    /// <summary>Its protocol's name, as records have it.</summary>
-    public byte[] ProtocolName { get; }
+    public NamedProtocol Protocol { get; }
 
     /// <summary>Where this node writes what is for this connection alone.</summary>
     public OutputHandle Handle { get; }

@@ -59,10 +59,9 @@ internal sealed class HubDelivery(HubMembers members, HubCalls calls, ClientLimi
         {
             if (left?.Contains(client.Connection.ConnectionId) == true)
                 continue;
-            var protocol = client.Connection.Protocol.Name;
-            var encoded = run.For(protocol, client.ProtocolName, out var missing);
+            var encoded = run.For(client.Protocol, out var missing);
             if (missing > 0)
-                limits.ReportMissing(protocol, missing);
+                limits.ReportMissing(encoded.Protocol, missing);
             client.Queue(encoded, send);
         }
 

@@ -9,12 +9,11 @@ internal sealed class RecordRun(MessageBatch batch, int first, int end)
     private EncodedRun[] _encoded = [];
 
     /// <summary>The messages for the clients of a protocol, which stay valid until <see cref="Release"/> for who does not hold them.</summary>
-    /// <param name="protocol">The protocol's name.</param>
-    /// <param name="utf8">The same in UTF-8.</param>
+    /// <param name="protocol">The protocol.</param>
     /// <param name="missing">How many records are left out because their server did not have the protocol.</param>
-    public EncodedRun For(string protocol, ReadOnlySpan<byte> utf8, out int missing)
+    public EncodedRun For(NamedProtocol protocol, out int missing)
     {
-        var encoded = GetOrJoin(protocol, utf8);
+        var encoded = GetOrJoin(protocol);
         missing = end - first - encoded.Count;
         return encoded;
     }
@@ -26,20 +25,20 @@ internal sealed class RecordRun(MessageBatch batch, int first, int end)
             encoded.Release();
     }
 
-    private EncodedRun GetOrJoin(string protocol, ReadOnlySpan<byte> utf8)
+    private EncodedRun GetOrJoin(NamedProtocol protocol)
     {
         foreach (var encoded in _encoded)
         {
-            if (encoded.Protocol == protocol)
+            if (encoded.Protocol == protocol.Protocol.Name)
                 return encoded;
         }
 
-        var joined = Join(protocol, utf8);
+        var joined = Join(protocol);
         _encoded = [.. _encoded, joined];
         return joined;
     }
 
-    private EncodedRun Join(string protocol, ReadOnlySpan<byte> utf8)
+    private EncodedRun Join(NamedProtocol protocol)
     {
         // The messages are shorter than their records.
         var joined = EncodedRun.Rent(batch.MessageEnds[end - 1] - (first == 0 ? 0 : batch.MessageEnds[first - 1]));
@@ -47,19 +46,18 @@ internal sealed class RecordRun(MessageBatch batch, int first, int end)
         var (length, count) = (0, 0);
         for (var index = first; index < end; index++)
         {
-            if (!TryFind(index, utf8, out var message))
+            if (!TryFind(index, protocol.Name, out var message))
                 continue;
             message.CopyTo(joined.AsSpan(length));
             ends[count++] = length += message.Length;
         }
 
-        return new EncodedRun(protocol, joined, length, ends, count);
+        return new EncodedRun(protocol.Protocol.Name, joined, length, ends, count);
     }
 
     private bool TryFind(int index, ReadOnlySpan<byte> protocol, out ReadOnlySpan<byte> message)
     {
-        var start = index == 0 ? 0 : batch.MessageEnds[index - 1];
-        var record = new RecordReader(batch.Payload.Span[start..batch.MessageEnds[index]]);
+        var record = new RecordReader(batch[index].Payload.Span);
         if (record.Kind == RecordKind.Invoke)
         {
             _ = record.Field();

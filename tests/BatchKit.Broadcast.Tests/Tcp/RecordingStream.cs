@@ -1,9 +1,10 @@
 using System.Buffers.Binary;
+using BatchKit.Broadcast.WebSockets;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
 
 /// <summary>Notes the types of the TLS records that are read through it (RFC 5246, section 6.2.1).</summary>
-internal sealed class RecordingStream(Stream inner) : Stream
+internal sealed class RecordingStream(Stream inner) : ConnectionStream
 {
     public const byte AlertRecord = 21;
 
@@ -22,20 +23,6 @@ internal sealed class RecordingStream(Stream inner) : Stream
         }
     }
 
-    public override bool CanRead => true;
-
-    public override bool CanSeek => false;
-
-    public override bool CanWrite => true;
-
-    public override long Length => throw new NotSupportedException();
-
-    public override long Position
-    {
-        get => throw new NotSupportedException();
-        set => throw new NotSupportedException();
-    }
-
     public override async ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
     {
         var read = await inner.ReadAsync(buffer, cancellationToken);
@@ -50,8 +37,4 @@ internal sealed class RecordingStream(Stream inner) : Stream
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default) => inner.WriteAsync(buffer, cancellationToken);
 
     public override void Flush() => inner.Flush();
-
-    public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
-
-    public override void SetLength(long value) => throw new NotSupportedException();
 }

@@ -1,25 +1,13 @@
+using BatchKit.Broadcast.WebSockets;
+
 namespace BatchKit.Broadcast.Tests.WebSockets;
 
 /// <summary>Stands for a server's stream: gives the input in segments of some size, then its end, and keeps what is written. Never waits.</summary>
-internal sealed class ChunkedStream(byte[] input, int length, int chunkBytes) : Stream
+internal sealed class ChunkedStream(byte[] input, int length, int chunkBytes) : ConnectionStream
 {
     private int _read;
 
     public List<byte> Written { get; } = [];
-
-    public override bool CanRead => true;
-
-    public override bool CanWrite => true;
-
-    public override bool CanSeek => false;
-
-    public override long Length => throw new NotSupportedException();
-
-    public override long Position
-    {
-        get => throw new NotSupportedException();
-        set => throw new NotSupportedException();
-    }
 
     public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
     {
@@ -37,15 +25,7 @@ internal sealed class ChunkedStream(byte[] input, int length, int chunkBytes) : 
 
     public override Task FlushAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
-    public override void Flush()
-    {
-    }
-
     public override int Read(byte[] buffer, int offset, int count) => throw new NotSupportedException();
-
-    public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
-
-    public override void SetLength(long value) => throw new NotSupportedException();
 
     public override void Write(byte[] buffer, int offset, int count) => throw new NotSupportedException();
 }

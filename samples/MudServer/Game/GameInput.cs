@@ -25,7 +25,9 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
     private readonly List<OutputHandle> _turns = [];
     private readonly Dictionary<OutputHandle, TimeSpan> _used = [];
     private readonly Queue<InputBatch> _ofGames = [];
-    private readonly HashSet<OutputHandle> _paused = [];
+
+    // How many answers of a connection are not complete: a password's check may still end when the game answers it.
+    private readonly Dictionary<OutputHandle, int> _paused = [];
     private long _halvedAt = timeProvider.GetTimestamp();
     private int _waitingLines;
     private int _waitingBytes;
@@ -109,22 +111,24 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         }
     }
 
-    /// <summary>Holds back the lines of one connection, whose last answer is not complete.</summary>
+    /// <summary>Holds back the lines of one connection, one of whose answers is not complete.</summary>
     public void Pause(OutputHandle connection)
     {
         lock (_lock)
         {
-            _paused.Add(connection);
+            _paused[connection] = _paused.GetValueOrDefault(connection) + 1;
             _turns.Remove(connection);
         }
     }
 
-    /// <summary>Lets the lines of a connection go on.</summary>
+    /// <summary>Lets the lines of a connection go on, when no other answer holds them back.</summary>
     public void Resume(OutputHandle connection)
     {
         lock (_lock)
         {
-            if (_paused.Remove(connection) && _waiting.ContainsKey(connection))
+            if (_paused.Remove(connection, out var answers) && answers > 1)
+                _paused.Add(connection, answers - 1);
+            else if (answers > 0 && _waiting.ContainsKey(connection))
                 _turns.Add(connection);
             Announce();
         }
@@ -201,7 +205,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
             if (!_waiting.TryGetValue(added.Connection, out var queue))
             {
                 _waiting.Add(added.Connection, queue = new WaitingLines());
-                if (!_paused.Contains(added.Connection))
+                if (!_paused.ContainsKey(added.Connection))
                     _turns.Add(added.Connection);
             }
 

@@ -62,6 +62,25 @@ public sealed class GameInputTests
     }
 
     [Fact]
+    public async Task Lines_wait_until_each_answer_of_their_connection_is_complete()
+    {
+        var input = new GameInput(discardsWhenStopped: false, Clock);
+        var (connection, other) = (OutputHandle.Connection(2, 5), OutputHandle.Connection(2, 6));
+        input.Pause(connection);
+        input.Pause(connection);
+        await input.SendAsync(new[] { Line(connection, "hello") }, CancellationToken.None);
+        await using var lines = input.ReadAllAsync().GetAsyncEnumerator();
+
+        input.Resume(connection);
+        await input.SendAsync(new[] { Line(other, "hi") }, CancellationToken.None);
+        await lines.MoveNextAsync();
+        Assert.Equal("hi", lines.Current.Messages[0].Text);
+        input.Resume(connection);
+        await lines.MoveNextAsync();
+        Assert.Equal("hello", lines.Current.Messages[0].Text);
+    }
+
+    [Fact]
     public async Task A_connection_waits_until_its_lines_are_taken_and_not_for_those_of_others()
     {
         var input = new GameInput(discardsWhenStopped: false, Clock);

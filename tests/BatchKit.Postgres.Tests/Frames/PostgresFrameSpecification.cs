@@ -72,6 +72,7 @@ public sealed class PooledFrameSpecification(PostgresFixture fixture) : Postgres
 }
 
 /// <summary>An outbox in front of frame mode keeps the same rules.</summary>
+[Trait("Lane", "slow: one rule for each way to connect")]
 public class PostgresOutboxSpecification(PostgresFixture fixture) : PostgresFrameSpecification(fixture)
 {
     protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)

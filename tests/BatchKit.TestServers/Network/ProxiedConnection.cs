@@ -16,6 +16,8 @@ internal sealed class ProxiedConnection
         _proxy = proxy;
         _client = client;
         client.NoDelay = true;
+        if (proxy.BufferBytes is { } bytes)
+            (_server.ReceiveBufferSize, client.SendBufferSize) = (bytes, bytes);
     }
 
     public Task Completion { get; private set; } = Task.CompletedTask;
@@ -64,13 +66,15 @@ internal sealed class ProxiedConnection
 
     private async Task PumpAsync(Socket from, Socket to, bool toServer)
     {
-        var buffer = new byte[64 * 1024];
+        var buffer = new byte[toServer ? 64 * 1024 : _proxy.BufferBytes ?? 64 * 1024];
         try
         {
             while (await from.ReceiveAsync(buffer) is > 0 and var received)
             {
                 if (_isSilent)
                     continue;
+                if (!toServer && _proxy.BytesPerSecond is { } rate)
+                    await Task.Delay(TimeSpan.FromSeconds((double)received / rate));
                 await _proxy.WhileStalledAsync(buffer.AsSpan(0, received));
                 var kept = toServer && _loss is { } loss ? loss.Filter(buffer.AsSpan(0, received)) : buffer.AsMemory(0, received);
                 var passed = toServer ? _proxy.Pass(kept.Length) : kept.Length;

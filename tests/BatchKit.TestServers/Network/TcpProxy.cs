@@ -21,8 +21,9 @@ public sealed class TcpProxy : IAsyncDisposable
     private TaskCompletionSource? _stall;
     private volatile string _stalledText = "";
 
-    private TcpProxy(string host, int port)
+    private TcpProxy(string host, int port, int? bufferBytes)
     {
+        BufferBytes = bufferBytes;
         _host = host;
         _port = port;
         _listener.Start();
@@ -46,8 +47,17 @@ public sealed class TcpProxy : IAsyncDisposable
         }
     }
 
+    /// <summary>How fast it forwards what servers send; null, the default, for as fast as clients read.</summary>
+    public int? BytesPerSecond { get; set; }
+
+    /// <summary>How much of that it takes before it forwards it; null for what the system takes.</summary>
+    internal int? BufferBytes { get; }
+
     /// <summary>Starts to listen on a free port and to forward to a server.</summary>
-    public static TcpProxy Start(string host, int port) => new(host, port);
+    /// <param name="host">The server.</param>
+    /// <param name="port">Its port.</param>
+    /// <param name="bufferBytes">How much that servers send it takes before it forwards it, as a thin line does; null for what the system takes.</param>
+    public static TcpProxy Start(string host, int port, int? bufferBytes = null) => new(host, port, bufferBytes);
 
     /// <summary>Forwards new connections to another port, as a load balancer does whose server ends.</summary>
     public void ForwardTo(int port) => _port = port;

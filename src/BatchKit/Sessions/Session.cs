@@ -20,6 +20,7 @@ public sealed class Session
     private long _next = 1;
     private long _taken;
     private long _acknowledged;
+    private long _lost;
     private long _since;
     private int _version;
     private bool _isForwarding;
@@ -66,6 +67,27 @@ public sealed class Session
         {
             lock (_lock)
                 return _hasEnded;
+        }
+    }
+
+    /// <summary>True when all that was written to it was handed to its connection, and after its end. Messages that the connection had no capacity for are handed over later.</summary>
+    /// <remarks>To go on without a session, stop writing to it, flush, wait for this, and end it: then nothing that is written to the connection overtakes it.</remarks>
+    public bool IsForwarded
+    {
+        get
+        {
+            lock (_lock)
+                return _hasEnded || IsUpToDate;
+        }
+    }
+
+    /// <summary>Messages that are known not to have reached its client: those that a limit had dropped when the client came back, and those that waited at the session's end.</summary>
+    public long LostMessages
+    {
+        get
+        {
+            lock (_lock)
+                return _lost;
         }
     }
 
@@ -179,7 +201,7 @@ public sealed class Session
             if (_hasEnded)
                 return false;
             // What a connection has is not lost.
-            SessionCounters.Add(ref _counters.Lost, _history.Discard(connection.IsNone ? 0 : _next));
+            CountLost(_history.Discard(connection.IsNone ? 0 : _next));
             (_hasEnded, _connection) = (true, default);
             _version++;
             return true;
@@ -230,16 +252,24 @@ public sealed class Session
             return;
         // What the client has acknowledged is no loss, even if it asks for it again.
         if (_work.Reached >= _work.First && _work.First > _work.From)
-            SessionCounters.Add(ref _counters.Lost, Math.Max(0, _work.First - Math.Max(_work.From, _acknowledged + 1)));
-        SessionCounters.Add(ref _counters.Lost, _work.Refused);
+            CountLost(Math.Max(0, _work.First - Math.Max(_work.From, _acknowledged + 1)));
+        CountLost(_work.Refused);
         _next = Math.Max(_next, _work.Reached);
         if (!Acknowledges)
             _history.Acknowledge(_next - 1);
     }
 
+    private bool IsUpToDate => _next >= _history.Next && _greeting == SessionGreeting.None;
+
+    private void CountLost(long messages)
+    {
+        _lost += messages;
+        SessionCounters.Add(ref _counters.Lost, messages);
+    }
+
     private bool Fill()
     {
-        if (_connection.IsNone || (_next >= _history.Next && _greeting == SessionGreeting.None && !_isClosing))
+        if (_connection.IsNone || (IsUpToDate && !_isClosing))
             return false;
         var first = Math.Max(_next, _history.First);
         _work.Begin(_connection, _version, _greeting, _next, first);

@@ -38,7 +38,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     private volatile bool _isDisposed;
 
     /// <summary>Creates a transport without sessions.</summary>
-    /// <param name="output">Gets the buffer that has this transport as a route; asked at the first need.</param>
+    /// <param name="output">Gets the buffer that writes to the connections; asked at the first need. The sessions' output may have a buffer of its own: then this transport is no route of it, and groups take one route fewer.</param>
     /// <param name="options">The settings; the defaults when null.</param>
     /// <param name="node">This process's number, which is part of every token; 0 when null.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>

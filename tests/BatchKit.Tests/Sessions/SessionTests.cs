@@ -224,6 +224,55 @@ public sealed class SessionTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_session_tells_what_its_client_lost()
+    {
+        await using var rig = new SessionRig(new SessionOptions { MaxHistoryBytes = 1024 });
+        var (first, second) = (rig.Connections.Open(), rig.Connections.Open());
+        var session = rig.Open(first, acknowledges: false);
+        rig.Cut(first);
+        for (var line = 1; line <= 20; line++)
+            rig.Output.Write(session.Handle, "line");
+        await rig.SettleAsync();
+
+        rig.Sessions.TryResume(session.Token, second, lastReceived: 0, out _);
+        var lostAtReturn = session.LostMessages;
+        rig.Cut(second);
+        rig.Output.Write(session.Handle, "late");
+        await rig.SettleAsync();
+        rig.Sessions.End(session);
+
+        Assert.Equal((12, 13), (lostAtReturn, session.LostMessages));
+    }
+
+    [Fact]
+    public async Task A_session_is_forwarded_when_its_connection_has_all_that_waited()
+    {
+        await using var rig = new SessionRig(buffer: new OutputBufferOptions { MaxMessageBytes = 512, MaxBufferedBytes = 8192, MaxBatchBytes = 1024 });
+        var (first, second) = (rig.Connections.Open(), rig.Connections.Open());
+        var session = rig.Open(first, acknowledges: false);
+        rig.Cut(first);
+        var before = session.IsForwarded;
+        for (var line = 0; line < 40; line++)
+        {
+            rig.Output.Write(session.Handle, new string('x', 400));
+            await rig.SettleAsync();
+        }
+
+        rig.Connections.Fails = true;
+        rig.Sessions.TryResume(session.Token, second, lastReceived: 0, out _);
+        var whileFull = session.IsForwarded;
+        rig.Connections.Fails = false;
+        await Until.TrueAsync(() =>
+        {
+            rig.Clock.Advance(TimeSpan.FromSeconds(1));
+            return session.IsForwarded;
+        });
+
+        Assert.Equal((true, false), (before, whileFull));
+        Assert.Equal(40, (await rig.ReadAsync(second)).Count);
+    }
+
+    [Fact]
     public async Task A_client_that_never_acknowledges_costs_no_more_than_the_limit_and_misses_nothing_live()
     {
         await using var rig = new SessionRig(new SessionOptions { MaxHistoryBytes = 1024 });

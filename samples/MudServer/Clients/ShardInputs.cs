@@ -22,7 +22,7 @@ internal sealed class ShardInputs(IServiceProvider services, MudOptions options)
             return current;
         if (Game.Lobby.TryReadName(line, out var name))
             return Shards.Of(name, _inputs.Length);
-        var resumed = AwayPlayers.ReadShard(line);
+        var resumed = Game.Lobby.ReadShard(line);
         return resumed >= 1 && resumed <= _inputs.Length ? resumed : current;
     }
 }

@@ -1,5 +1,6 @@
 using System.Diagnostics.CodeAnalysis;
 using System.Globalization;
+using BatchKit.Sessions;
 using MudServer.Game.Commands;
 
 namespace MudServer.Game;
@@ -7,13 +8,16 @@ namespace MudServer.Game;
 /// <summary>Reads the connections' messages and answers them one after another, so that the game's state needs no lock.</summary>
 internal sealed class GameLoop(
     GameInput input, IOutputBuffer buffer, GameOutput output, World world, Lobby lobby, Interpreter interpreter, GameSettings settings, Shards shards, Peers peers,
-    ReleaseShard releaseShard, AwayPlayers awayPlayers, SlowAnswers slowAnswers, TimeProvider timeProvider, ILogger<GameLoop> logger)
+    ReleaseShard releaseShard, SessionTransport sessions, SlowAnswers slowAnswers, TimeProvider timeProvider, ILogger<GameLoop> logger)
 {
+    private static readonly TimeSpan CheckInterval = TimeSpan.FromSeconds(1);
+
     private readonly Dictionary<OutputHandle, Session> _sessions = [];
 
     /// <summary>Runs until the input is completed and all of it is answered.</summary>
     public async Task RunAsync()
     {
+        await using var checks = timeProvider.CreateTimer(_ => input.Check(), state: null, CheckInterval, CheckInterval);
         await foreach (var batch in input.ReadAllAsync())
         {
             foreach (var message in batch.Messages)
@@ -72,7 +76,13 @@ internal sealed class GameLoop(
                 }
             }
 
-            awayPlayers.Forget(player => shards.Of(player.Name) == shard);
+            foreach (var player in world.Players.Where(player => shards.Of(player.Name) == shard))
+            {
+                if (player.Session.Away is { } away)
+                    sessions.End(away);
+                player.Session.Away = null;
+            }
+
             foreach (var session in _sessions.Values.Where(session => session.Shard == shard).ToList())
                 _sessions.Remove(session.Handle);
         }
@@ -126,8 +136,11 @@ internal sealed class GameLoop(
 
     private async Task EndAbsencesAsync()
     {
-        foreach (var player in awayPlayers.TakeLost())
+        foreach (var player in world.Players.Where(player => player.Session.Away is { HasEnded: true }).ToList())
+        {
+            player.Session.Away = null;
             await HandleAndShareAsync(player.Session, new InputMessage(InputKind.Gone, string.Empty));
+        }
     }
 
     private Task HandleAsync(Session session, InputMessage message) => message.Kind switch
@@ -186,18 +199,19 @@ internal sealed class GameLoop(
         if (session.IsClosing || session.Away is not null)
             return;
         using var scope = buffer.BeginBufferingScope(session.Handle);
-        var token = AwayPlayers.DrawToken(session.Shard);
+        var away = session.Player is not null && sessions.TryOpen(session.Handle, acknowledges: false, out var opened) ? opened : null;
+        sessions.Suspend(session.Handle);
         await output.LineAsync(session, string.Empty);
-        await output.LineAsync(session, session.Player is null
+        await output.LineAsync(session, away is null
             ? "This pier is closed. Connect again: the next one is open."
             : $"This pier is closed. Connect again within {settings.AwayLimit.TotalSeconds:0} s, at the next one, and type:");
-        if (session.Player is not null)
-            await output.LineAsync(session, $"  resume {token}");
+        if (away is not null)
+            await output.LineAsync(session, $"  resume {session.Shard}-{away.Token}");
         await output.LineAsync(session, "Goodbye!");
         await output.ControlAsync(session, ControlMessage.Close);
-        session.IsClosing = session.Player is null;
+        (session.Away, session.IsClosing) = (away, away is null);
         if (session.Player is { } player)
-            awayPlayers.Add(player, token);
+            player.HasChanged = true;
     }
 
     private Task EndAwayAsync(Session session, InputMessage message)

@@ -2,11 +2,17 @@ using System.Text;
 using System.Text.Json;
 using System.Text.Json.Serialization;
 using BatchKit.Broadcast.Telnet;
+using BatchKit.Sessions;
+using AwaySession = BatchKit.Sessions.Session;
 
 namespace MudServer.Game;
 
 /// <summary>Writes all output of the game: lines, prompts and control messages. Only the game loop uses it.</summary>
-internal sealed class GameOutput(IOutputBuffer output, AwayPlayers awayPlayers, Peers peers)
+/// <param name="output">The output for connections and rooms.</param>
+/// <param name="awayOutput">The output for players between two connections, whose only route is the sessions.</param>
+/// <param name="sessions">They keep that output.</param>
+/// <param name="peers">The other games.</param>
+internal sealed class GameOutput(IOutputBuffer output, IOutputBuffer awayOutput, SessionTransport sessions, Peers peers)
 {
     private byte[] _bytes = new byte[1024];
     private List<KeptMessage>? _kept;
@@ -78,13 +84,30 @@ internal sealed class GameOutput(IOutputBuffer output, AwayPlayers awayPlayers, 
     public ValueTask ControlAsync(Session session, ControlMessage control) =>
         session.Away is null ? WriteAsync(session.Handle, control.ToPayload(), MessageHeader.Control) : default;
 
-    /// <summary>Writes what waited for a player that was away, in order.</summary>
-    public async ValueTask ReplayAsync(Session session, AwayOutput away)
+    /// <summary>Hands what waited for a player that was away to its new connection, in order, behind what the answer has written so far. Later output goes straight to the connection.</summary>
+    public async ValueTask HandOverAsync(AwaySession away, Session session)
     {
-        foreach (var (payload, header) in away.Lines)
-            await WriteAsync(session.Handle, payload, header);
-        if (away.LostLines > 0)
-            await LineAsync(session, $"[{away.LostLines} more lines were lost while you were away.]");
+        (var before, _kept) = (_kept ?? [], null);
+        foreach (var message in before)
+            await WriteAsync(message.Handle, message.Payload, message.Header);
+        try
+        {
+            // Once taken up, it does not expire. What the output has no capacity for yet is handed over when the broker has taken some.
+            while (sessions.TryResume(away.Token, session.Handle, lastReceived: 0, out _))
+            {
+                await awayOutput.FlushAsync(away.Handle);
+                if (away.IsForwarded)
+                    break;
+                await output.FlushAsync(session.Handle);
+            }
+        }
+        finally
+        {
+            sessions.End(away);
+        }
+
+        if (away.LostMessages > 0)
+            await LineAsync(session, $"[{away.LostMessages} more lines were lost while you were away.]");
     }
 
     private ReadOnlyMemory<byte> Encode(string text, string ending)
@@ -97,13 +120,9 @@ internal sealed class GameOutput(IOutputBuffer output, AwayPlayers awayPlayers, 
         return _bytes.AsMemory(0, length);
     }
 
-    private ValueTask WriteAsync(Session session, ReadOnlyMemory<byte> payload, MessageHeader? header)
-    {
-        if (session.Away is not { } away)
-            return WriteAsync(session.Handle, payload, header);
-        awayPlayers.Keep(away, payload.Span, header);
-        return default;
-    }
+    private ValueTask WriteAsync(Session session, ReadOnlyMemory<byte> payload, MessageHeader? header) => session.Away is { } away
+        ? awayOutput.WriteAsync(away.Handle, payload, header)
+        : WriteAsync(session.Handle, payload, header);
 
     private ValueTask WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header)
     {

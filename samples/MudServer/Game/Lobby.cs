@@ -1,15 +1,17 @@
+using System.Globalization;
 using MudServer.Game.Commands;
+using AwaySession = BatchKit.Sessions.Session;
 
 namespace MudServer.Game;
 
 /// <summary>Handles the lines of a connection that has no player yet.</summary>
-internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Shards shards, AwayPlayers awayPlayers, Passwords passwords)
+internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Shards shards, Passwords passwords)
 {
     private const int MaxNameLetters = 16;
     private const int MaxWrongPasswords = 3;
 
     /// <summary>True for a line that asks to step ashore, under a name or with a token.</summary>
-    public static bool IsEntry(string line) => TryReadName(line, out _) || AwayPlayers.ReadShard(line) > 0;
+    public static bool IsEntry(string line) => TryReadName(line, out _) || ReadShard(line) > 0;
 
     /// <summary>Reads the name from a line that asks to step ashore.</summary>
     public static bool TryReadName(string line, out string name)
@@ -18,6 +20,14 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
         var isEntry = words.Length >= 2 && words[0].ToLowerInvariant() is "connect" or "co" or "create" or "login";
         name = isEntry ? words[1] : string.Empty;
         return isEntry;
+    }
+
+    /// <summary>Reads the shard from a line that asks to resume; zero when it does not.</summary>
+    public static int ReadShard(string line)
+    {
+        var words = line.Split(' ', StringSplitOptions.RemoveEmptyEntries);
+        var isResume = words.Length == 2 && words[0].Equals("resume", StringComparison.OrdinalIgnoreCase);
+        return isResume && int.TryParse(words[1].Split('-')[0], NumberStyles.None, CultureInfo.InvariantCulture, out var shard) ? shard : 0;
     }
 
     public async ValueTask GreetAsync(Session session)
@@ -155,9 +165,9 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
     {
         if (world.TryFindPlayer(enactorId: 0, name, out var other))
         {
-            if (other.Session.Away is not null)
+            if (other.Session.Away is { } away)
             {
-                await ReturnAsync(session, other);
+                await ReturnAsync(session, other, away);
                 return;
             }
 
@@ -177,21 +187,22 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
         await MoveCommands.ShowRoomAsync(output, player);
     }
 
-    private ValueTask ResumeAsync(Session session, string token) => awayPlayers.TryGet(token, out var player)
-        ? ReturnAsync(session, player)
-        : output.LineAsync(session, "That token is not valid any more. Type \"connect <name>\".");
+    // The token is a shard, and that of a session of the library.
+    private ValueTask ResumeAsync(Session session, string token) =>
+        world.Players.FirstOrDefault(player => token.Split('-', 2)[^1] == player.Session.Away?.Token) is { Session.Away: { } away } player
+            ? ReturnAsync(session, player, away)
+            : output.LineAsync(session, "That token is not valid any more. Type \"connect <name>\".");
 
     /// <summary>Gives a player that was away to its new connection, with all that was written meanwhile.</summary>
-    private async ValueTask ReturnAsync(Session session, Player player)
+    private async ValueTask ReturnAsync(Session session, Player player, AwaySession away)
     {
-        var away = awayPlayers.Return(player);
         var before = player.Session;
-        (before.Player, before.IsClosing) = (null, true);
+        (before.Away, before.Player, before.IsClosing) = (null, null, true);
         (session.IsBuffered, session.IsTimed) = (before.IsBuffered, before.IsTimed);
         (player.Session, session.Player) = (session, player);
         await output.ControlAsync(session, ControlMessage.JoinGroup(player.Room.Group.Name!));
         await output.LineAsync(session, $"Welcome back, {player.Name}. You are #{player.Id}.");
-        await output.ReplayAsync(session, away);
+        await output.HandOverAsync(away, session);
     }
 
     /// <summary>

@@ -1,3 +1,5 @@
+using AwaySession = BatchKit.Sessions.Session;
+
 namespace MudServer.Game;
 
 /// <summary>A connection in the game: its handle, the settings of its user, and its player once there is one.</summary>
@@ -18,8 +20,8 @@ internal sealed class Session(OutputHandle handle, bool isBuffered, long connect
     /// <summary>The shard that its input is sent to.</summary>
     public int Shard { get; set; } = 1;
 
-    /// <summary>Its output since the gateway sent its player away; null for a session that is connected.</summary>
-    public AwayOutput? Away { get; set; }
+    /// <summary>What keeps its output since the gateway sent its player away; null for a session that is connected.</summary>
+    public AwaySession? Away { get; set; }
 
     /// <summary>True when another game plays it, and keeps the output of its player, who is away.</summary>
     public bool IsAwayElsewhere { get; set; }

@@ -2,6 +2,7 @@ using System.Net;
 using System.Net.Sockets;
 using System.Text.Json.Serialization;
 using BatchKit.Broadcast;
+using BatchKit.Sessions;
 using Microsoft.AspNetCore.Connections;
 using MudServer.Game;
 using MudServer.Game.Commands;
@@ -81,8 +82,8 @@ internal static class MudApplication
         services.AddSingleton(provider => new Peers(provider.GetRequiredService<World>(), shards, provider.GetRequiredService<GameSettings>(), options.GameNode,
             provider.GetKeyedService<IOutputBuffer>(MudBuffers.Peers), provider.GetRequiredService<TimeProvider>()));
         services.AddSingleton<ReleaseShard>(provider => provider.GetService<ShardReceivers>() is { } receivers ? receivers.ReleaseAsync : static _ => Task.CompletedTask);
-        services.AddSingleton<AwayPlayers>();
-        services.AddSingleton<GameOutput>();
+        services.AddSingleton(provider => new GameOutput(provider.GetRequiredService<IOutputBuffer>(), provider.GetRequiredKeyedService<IOutputBuffer>(MudBuffers.Away),
+            provider.GetRequiredService<SessionTransport>(), provider.GetRequiredService<Peers>()));
         services.AddSingleton<SlowAnswers>();
         services.AddSingleton(new Random());
         services.AddSingleton(SoftcodeLimits.Standard);

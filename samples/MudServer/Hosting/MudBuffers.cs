@@ -1,4 +1,5 @@
 using BatchKit.Broadcast;
+using BatchKit.Sessions;
 using BatchKit.Transports;
 using MudServer.Clients;
 using MudServer.Game;
@@ -14,6 +15,9 @@ internal static class MudBuffers
     /// <summary>The name of the buffer that carries what games tell each other.</summary>
     public const string Peers = "peers";
 
+    /// <summary>The name of the buffer whose output waits for players between two connections.</summary>
+    public const string Away = "away";
+
     /// <summary>The name of the buffer that carries what players of a shard type.</summary>
     public static string InputOf(int shard) => shard == 1 ? Input : $"{Input}-{shard}";
 
@@ -23,6 +27,8 @@ internal static class MudBuffers
             AddSharded(services, options);
         else if (options.Role != MudRole.Gateway)
             AddOutput(services.AddBatchKit(output => Set(output, options)), options);
+        if (options.Role != MudRole.Gateway)
+            AddAway(services, options);
         if (options.Role == MudRole.Game)
             return;
         AddInput(services.AddBatchKit(Input, input => Set(input, options)), options);
@@ -71,6 +77,15 @@ internal static class MudBuffers
             // A game that ends may have waiting messages for one that never started.
             (peers.Overflow, peers.DrainTimeout) = (OverflowPolicy.DropNewest, TimeSpan.FromSeconds(1));
         }).UseRabbitMq(rabbit => MudBroker.Set(rabbit, options, destinationNode: null));
+    }
+
+    /// <summary>Adds the sessions of players between two connections. They have a buffer of their own: as a route of the output, each room's line would take it too, and count as a second send.</summary>
+    private static void AddAway(IServiceCollection services, MudOptions options)
+    {
+        services.AddSingleton(provider => new SessionTransport(
+            provider.GetRequiredService<IOutputBuffer>, new BatchKit.Sessions.SessionOptions { AwayTimeout = options.AwayLimit }, new NodeNumber(options.Node), provider.GetRequiredService<TimeProvider>(),
+            provider.GetRequiredService<ILogger<SessionTransport>>()));
+        services.AddBatchKit(Away, away => Set(away, options)).AddRoute(SessionTransport.RouteName, provider => provider.GetRequiredService<SessionTransport>());
     }
 
     /// <summary>Adds the input, from the clients to the game: directly, or from a gateway to the game's node.</summary>

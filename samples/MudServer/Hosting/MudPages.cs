@@ -1,6 +1,7 @@
 using BatchKit.Broadcast;
 using BatchKit.MassTransit;
 using BatchKit.RabbitMQ;
+using BatchKit.Sessions;
 using BatchKit.Transports;
 using MudServer.Clients;
 using MudServer.Game;
@@ -36,7 +37,7 @@ internal static class MudPages
         Node = options.Node,
         Players = services.GetService<World>()?.PlayerCount,
         Shards = services.GetService<Shards>()?.Owned.ToList(),
-        Away = services.GetService<AwayPlayers>()?.Statistics,
+        Away = services.GetService<SessionTransport>()?.GetStatistics(),
         Output = services.GetService<IOutputBuffer>()?.GetStatistics(),
         Input = services.GetKeyedService<IOutputBuffer>(MudBuffers.Input)?.GetStatistics(),
         Receiver = FindReceiver(services, options),

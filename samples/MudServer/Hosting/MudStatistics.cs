@@ -1,4 +1,5 @@
 using BatchKit.Broadcast;
+using BatchKit.Sessions;
 using BatchKit.Transports;
 using MudServer.Game;
 
@@ -23,7 +24,7 @@ internal sealed record MudStatistics
     public required IReadOnlyList<int>? Shards { get; init; }
 
     /// <summary>The players between two connections; null at a gateway.</summary>
-    public required AwayStatistics? Away { get; init; }
+    public required SessionStatistics? Away { get; init; }
 
     public required OutputStatistics? Output { get; init; }
 

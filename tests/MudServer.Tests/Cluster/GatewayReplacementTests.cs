@@ -41,8 +41,8 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture, ITestOutputHe
         await island.EndAsync(playing);
         report.WriteLine($"Each of {island.AssertEachLineOnce()} lines came once.");
         var away = (await cluster.GetStatisticsAsync(game)).GetProperty("away");
-        Assert.Equal((0, 0, 0), (away.GetProperty("players").GetInt32(), away.GetProperty("lostPlayers").GetInt32(), away.GetProperty("lostLines").GetInt32()));
-        Assert.True(away.GetProperty("returnedPlayers").GetInt32() >= clients);
+        Assert.Equal((0, 0, 0), (away.GetProperty("awaySessions").GetInt32(), away.GetProperty("expiredSessions").GetInt32(), away.GetProperty("lostMessages").GetInt32()));
+        Assert.True(away.GetProperty("resumedSessions").GetInt32() >= clients);
     }
 
     [Fact]
@@ -107,7 +107,7 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture, ITestOutputHe
         await bob.ReadPastAsync("Ana fades into the mist.\r\n");
 
         var away = (await cluster.GetStatisticsAsync(game)).GetProperty("away");
-        Assert.Equal((0, 1, 1), (away.GetProperty("players").GetInt32(), away.GetProperty("lostPlayers").GetInt32(), away.GetProperty("lostLines").GetInt32()));
+        Assert.Equal((0, 1, 1), (away.GetProperty("awaySessions").GetInt32(), away.GetProperty("expiredSessions").GetInt32(), away.GetProperty("lostMessages").GetInt32()));
     }
 
     private static async Task<TelnetClient> LoginAsync(MudProcess gateway, string name)

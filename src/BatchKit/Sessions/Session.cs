@@ -21,6 +21,7 @@ public sealed class Session
     private long _taken;
     private long _acknowledged;
     private long _lost;
+    private long _toldLost;
     private long _since;
     private int _version;
     private bool _isForwarding;
@@ -170,12 +171,12 @@ public sealed class Session
     }
 
     /// <summary>Forgets what the client has. A client that says the same number again lacks what was handed to its connection since: it was lost under way, and is forwarded again.</summary>
-    /// <returns>False when it can't have it, or speaks through a connection that the session has left.</returns>
+    /// <returns>False when it can't have it, speaks through a connection that the session has left, or gets no numbers.</returns>
     internal bool Acknowledge(OutputHandle connection, long number, long now)
     {
         lock (_lock)
         {
-            if (_hasEnded || _connection != connection || number < 0 || number > _taken)
+            if (!Acknowledges || _hasEnded || _connection != connection || number < 0 || number > _taken)
                 return false;
             _since = now;
             if (number == _acknowledged && number < _next - 1)
@@ -250,9 +251,13 @@ public sealed class Session
             _greeting = SessionGreeting.None;
         if (_hasEnded || (_work.Version != _version && Acknowledges))
             return;
-        // What the client has acknowledged is no loss, even if it asks for it again.
+        // What the client has acknowledged is no loss, even if it asks for it again; nor is one lost twice.
         if (_work.Reached >= _work.First && _work.First > _work.From)
-            CountLost(Math.Max(0, _work.First - Math.Max(_work.From, _acknowledged + 1)));
+        {
+            CountLost(Math.Max(0, _work.First - Math.Max(_work.From, Math.Max(_acknowledged, _toldLost) + 1)));
+            _toldLost = Math.Max(_toldLost, _work.First - 1);
+        }
+
         CountLost(_work.Refused);
         _next = Math.Max(_next, _work.Reached);
         if (!Acknowledges)

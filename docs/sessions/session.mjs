@@ -28,7 +28,7 @@ export function openSession(url, { message, gap = () => {}, state = () => {} }, 
     const [first, second] = end < 0 ? [] : data.slice(end + 1).trimEnd().split(" ");
     if (word === "session") { token = first; last = acked = 0; begin("open"); }
     else if (word === "resumed") { last = Number(first) - 1; begin("resumed"); }
-    else if (word === "gap" && !behind) { gap(Number(first), Number(second)); leave(Number(second)); }
+    else if (word === "gap" && !behind && Number(second) > last) { gap(Math.max(Number(first), last + 1), Number(second)); leave(Number(second)); }
     else if (word === "skip") leave(Number(second));
     else if (word === "expired") { token = undefined; greet(); }
     else if (word === "full") socket.close();

@@ -51,7 +51,8 @@ public sealed class MessageHeader
     /// <summary>How long the message may wait in this buffer; null, the default, for as long as it takes. Above zero, and at most 365 days.</summary>
     /// <remarks>
     /// One that is older when its batch is to be sent for the first time is dropped unsent, counted (<see cref="OutputStatistics.ExpiredMessages"/>), and reported as lost (<see cref="DropReason.Expired"/>). Until then it keeps its
-    /// capacity. What was sent once is sent again however old it is, because it may have arrived; of several routes, the first decides. Nothing behind the buffer knows the time: frames and brokers do not carry it.
+    /// capacity. What was sent once is sent again however old it is, because it may have arrived; of several routes, the first decides.
+    /// Behind the buffer only sessions know the time, and drop what is older when they forward it: frames and brokers do not carry it.
     /// </remarks>
     public TimeSpan? TimeToLive { get; init; }
 
@@ -65,17 +66,22 @@ public sealed class MessageHeader
     internal bool IsExtended => ReplyTo is not null || IsRetained || !CorrelationData.IsDefaultOrEmpty;
 
     /// <summary>Copies the header with another one's type, and with its content type where this one has none.</summary>
-    internal MessageHeader WithTypeOf(MessageHeader other) => new()
+    internal MessageHeader WithTypeOf(MessageHeader other) => Copy(ContentType ?? other.ContentType, other.Type, TimeToLive);
+
+    /// <summary>Copies the header with another time.</summary>
+    internal MessageHeader WithTimeToLive(TimeSpan time) => Copy(ContentType, Type, time);
+
+    private MessageHeader Copy(string? contentType, string? type, TimeSpan? timeToLive) => new()
     {
         Kind = Kind,
         ExcludedConnections = ExcludedConnections,
         Key = Key,
-        ContentType = ContentType ?? other.ContentType,
-        Type = other.Type,
+        ContentType = contentType,
+        Type = type,
         ReplyTo = ReplyTo,
         CorrelationData = CorrelationData,
         IsRetained = IsRetained,
-        TimeToLive = TimeToLive,
+        TimeToLive = timeToLive,
         Properties = Properties,
     };
 

@@ -88,11 +88,9 @@ public sealed class SessionClient
 
     private void Leave(string range, HashSet<long> to)
     {
-        var ends = range.Split(' ');
-        if (_isBehind)
-            return;
-        for (Last++; Last < long.Parse(ends[1], CultureInfo.InvariantCulture); Last++)
-            to.Add(Last);
-        to.Add(Last);
+        // It may have received them meanwhile.
+        var end = long.Parse(range.Split(' ')[1], CultureInfo.InvariantCulture);
+        while (!_isBehind && Last < end)
+            to.Add(++Last);
     }
 }

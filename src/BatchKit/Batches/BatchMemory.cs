@@ -201,6 +201,9 @@ internal struct BatchMemory
         _deadlines[message] = deadline ?? NoDeadline;
     }
 
+    /// <summary>Until when a message may be sent; null for any time.</summary>
+    public readonly long? DeadlineOf(int message) => _deadlines is null || message >= _deadlines.Length || _deadlines[message] == NoDeadline ? null : _deadlines[message];
+
     /// <summary>Takes out the messages whose deadline has passed. Call it behind <see cref="KeepLatest"/>.</summary>
     /// <returns>How many those are.</returns>
     public int RemoveExpired(long now)
@@ -212,8 +215,11 @@ internal struct BatchMemory
             start = Ends[message];
             var isLatest = nextLatest < LatestCount && Latest[nextLatest].Index == message;
             nextLatest += isLatest ? 1 : 0;
-            if (message < _deadlines!.Length && _deadlines[message] <= now)
+            var deadline = DeadlineOf(message);
+            if (deadline <= now)
                 continue;
+            if (kept < _deadlines!.Length)
+                _deadlines[kept] = deadline ?? NoDeadline;
             if (isLatest)
                 Latest[keptLatest++] = new LatestMessage(kept, Latest[nextLatest - 1].Key);
             if (Headers is not null)

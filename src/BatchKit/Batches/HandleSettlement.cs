@@ -60,6 +60,8 @@ internal sealed class HandleSettlement(BufferSettings settings, RouteBudget rout
     /// <summary>Until when a message may be sent for the first time; null for any time.</summary>
     public long? DeadlineOf(MessageHeader? header) => header?.TimeToLive is { } time ? settings.Clock.After(time) : null;
 
+    public TimeSpan TimeLeftUntil(long deadline) => settings.Clock.Until(deadline);
+
     /// <summary>Takes out of a batch what is too old to be sent, and counts it. It is reported as lost when the batch is settled, and keeps its capacity until then, as the memory does.</summary>
     public int RemoveExpired(ref BatchMemory memory)
     {

@@ -73,6 +73,8 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
             AssignLatest(memory.Latest, memory.LatestCount);
     }
 
+    internal override TimeSpan? TimeLeftOf(int message) => Content.Memory.DeadlineOf(message) is { } deadline ? Content.Settlement.TimeLeftUntil(deadline) : null;
+
     public void BeginRun() => RunLength = 1;
 
     public void Lead() => RunLength++;

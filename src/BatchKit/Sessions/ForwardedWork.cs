@@ -11,9 +11,10 @@ internal sealed class ForwardedWork
     private const int MaxKeptMessages = 64;
     private const int MaxNumberBytes = 20;
 
-    private readonly List<SessionMessage?> _messages = [];
+    private readonly List<SessionEntry> _messages = [];
     private OutputHandle _connection;
     private SessionGreeting _greeting;
+    private long _now;
 
     /// <summary>The version of the session's connection that it was taken for.</summary>
     public int Version { get; private set; }
@@ -23,6 +24,9 @@ internal sealed class ForwardedWork
 
     /// <summary>The first number that the history still has.</summary>
     public long First { get; private set; }
+
+    /// <summary>The number behind what there is to write.</summary>
+    public long End { get; set; }
 
     public int Count => _messages.Count;
 
@@ -40,20 +44,20 @@ internal sealed class ForwardedWork
     /// <summary>False when the connection took only a part.</summary>
     public bool IsComplete { get; private set; }
 
-    public void Begin(OutputHandle connection, int version, SessionGreeting greeting, long from, long first)
+    public void Begin(OutputHandle connection, int version, SessionGreeting greeting, long from, long first, long now)
     {
-        (_connection, Version, _greeting, From, First) = (connection, version, greeting, from, first);
+        (_connection, Version, _greeting, From, First, End, _now) = (connection, version, greeting, from, first, first, now);
         (HasGreeted, Reached, Refused, IsComplete, Closes) = (false, from, 0, false, false);
         _messages.Clear();
     }
 
-    public void Add(SessionMessage? message) => _messages.Add(message);
+    public void Add(SessionEntry message) => _messages.Add(message);
 
     /// <summary>Writes all of it in one scope, as far as the buffer has capacity.</summary>
-    public void Write(IOutputBuffer output, Session session)
+    public void Write(IOutputBuffer output, Session session, TimeProvider timeProvider)
     {
         using (output.BeginBufferingScope(_connection))
-            IsComplete = TryGreet(output, session) && TryTellGap(output, session) && TryWriteMessages(output, session) && (!Closes || TryClose(output, session));
+            IsComplete = TryGreet(output, session) && TryTellGap(output, session) && TryWriteMessages(output, session, timeProvider) && (!Closes || TryClose(output, session));
     }
 
     /// <summary>Lets the messages go.</summary>
@@ -73,23 +77,27 @@ internal sealed class ForwardedWork
 
     private bool TryTellGap(IOutputBuffer output, Session session)
     {
-        if (First > From && session.Acknowledges && !TryWriteRange(output, "gap", From, First - 1))
+        if (First > From && !TryTellLost(From, First - 1, output, session))
             return false;
         Reached = First;
         return true;
     }
 
-    private bool TryWriteMessages(IOutputBuffer output, Session session)
+    private bool TryWriteMessages(IOutputBuffer output, Session session, TimeProvider timeProvider)
     {
-        var number = First;
-        foreach (var message in _messages)
+        for (var index = 0; index < _messages.Count; index++)
         {
-            if (message is not null && !(TrySkipTo(number, output, session) && TryWrite(output, session, number, message)))
+            var (number, message) = _messages[index];
+            if (!TrySkipTo(number, output, session))
                 return false;
-            number++;
+            var isWritten = message == SessionMessage.Expired
+                ? TryTellExpired(ref index, output, session)
+                : TryWrite(output, session, number, message!, message!.HeaderAt(_now, timeProvider));
+            if (!isWritten)
+                return false;
         }
 
-        return TrySkipTo(number, output, session);
+        return TrySkipTo(End, output, session);
     }
 
     // Latest values that newer ones have replaced.
@@ -101,20 +109,34 @@ internal sealed class ForwardedWork
         return true;
     }
 
-    private bool TryWrite(IOutputBuffer output, Session session, long number, SessionMessage message)
+    // Those that follow each other are one gap.
+    private bool TryTellExpired(ref int index, IOutputBuffer output, Session session)
+    {
+        var last = Reached;
+        while (index + 1 < _messages.Count && _messages[index + 1] == new SessionEntry(last + 1, SessionMessage.Expired))
+            (index, last) = (index + 1, last + 1);
+        if (!TryTellLost(Reached, last, output, session))
+            return false;
+        Reached = last + 1;
+        return true;
+    }
+
+    private bool TryTellLost(long from, long to, IOutputBuffer output, Session session) => !session.Acknowledges || TryWriteRange(output, "gap", from, to);
+
+    private bool TryWrite(IOutputBuffer output, Session session, long number, SessionMessage message, MessageHeader? header)
     {
         bool isWritten;
         try
         {
             isWritten = !session.Acknowledges
-                ? output.TryWrite(_connection, message.Payload, message.Header)
-                : output.TryWrite(_connection, MaxNumberBytes + message.Payload.Length, (number, message.Payload), static (bytes, state) => Encode(bytes, state.number, state.Payload), message.Header);
+                ? output.TryWrite(_connection, message.Payload, header)
+                : output.TryWrite(_connection, MaxNumberBytes + message.Payload.Length, (number, message.Payload), static (bytes, state) => Encode(bytes, state.number, state.Payload), header);
         }
         catch (OutputOverflowException)
         {
             // Its number makes it larger than the route's limit.
-            Refused++;
-            isWritten = !session.Acknowledges || TryWriteRange(output, "gap", number, number);
+            isWritten = TryTellLost(number, number, output, session);
+            Refused += isWritten ? 1 : 0;
         }
 
         if (isWritten)

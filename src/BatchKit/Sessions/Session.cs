@@ -224,23 +224,23 @@ public sealed class Session
     }
 
     /// <summary>Takes what is to be forwarded, unless another thread forwards: that one takes it then.</summary>
-    internal bool TryBeginForwarding(out ForwardedWork work)
+    internal bool TryBeginForwarding(long now, out ForwardedWork work)
     {
         work = _work;
         lock (_lock)
-            return !_isForwarding && (_isForwarding = Fill());
+            return !_isForwarding && (_isForwarding = Fill(now));
     }
 
     /// <summary>Records what was forwarded, and takes what has come meanwhile.</summary>
     /// <returns>False when there is nothing, when the connection takes no more for now, or when it is closed.</returns>
-    internal bool ContinueForwarding()
+    internal bool ContinueForwarding(long now)
     {
         lock (_lock)
         {
             Commit();
             _work.Release();
             var goesOn = _work.IsComplete ? !_work.Closes : _work.Version != _version;
-            return _isForwarding = goesOn && Fill();
+            return _isForwarding = goesOn && Fill(now);
         }
     }
 
@@ -272,16 +272,15 @@ public sealed class Session
         SessionCounters.Add(ref _counters.Lost, messages);
     }
 
-    private bool Fill()
+    private bool Fill(long now)
     {
         if (_connection.IsNone || (IsUpToDate && !_isClosing))
             return false;
         var first = Math.Max(_next, _history.First);
-        _work.Begin(_connection, _version, _greeting, _next, first);
-        while (_work.Count < ForwardedWork.MaxMessages && first + _work.Count < _history.Next)
-            _work.Add(_history[first + _work.Count]);
-        _taken = Math.Max(_taken, first + _work.Count - 1);
-        _work.Closes = _isClosing && first + _work.Count == _history.Next;
+        _work.Begin(_connection, _version, _greeting, _next, first, now);
+        _work.End = _history.CopyTo(_work, first, now);
+        _taken = Math.Max(_taken, _work.End - 1);
+        _work.Closes = _isClosing && _work.End == _history.Next;
         return true;
     }
 }

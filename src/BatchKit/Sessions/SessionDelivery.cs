@@ -126,13 +126,14 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
     }
 
     // The latest values are in the order of the messages, so that each is looked at once.
-    private static SessionMessage Copy(MessageBatch batch, int index, ref int latest)
+    private SessionMessage Copy(MessageBatch batch, int index, ref int latest)
     {
         var message = batch[index];
         var values = batch.LatestMessages;
         while (latest < values.Length && values[latest].Index < index)
             latest++;
-        return new SessionMessage(message.Payload.ToArray(), message.Header, latest < values.Length && values[latest].Index == index ? (batch.Handle, values[latest].Key) : null);
+        var key = latest < values.Length && values[latest].Index == index ? (batch.Handle, values[latest].Key) : default((OutputHandle, long)?);
+        return new SessionMessage(message.Payload.ToArray(), message.Header, key, transport.DeadlineAfter(batch.TimeLeftOf(index)));
     }
 
     private void Refuse(int count, int index)

@@ -1,24 +1,37 @@
 namespace BatchKit.Sessions;
 
 /// <summary>A message in the histories. Those of a group's members share it.</summary>
-internal sealed class SessionMessage(byte[] payload, MessageHeader? header, (OutputHandle Handle, long Key)? latest)
+/// <param name="payload">Its bytes.</param>
+/// <param name="header">Its header; null for a plain message.</param>
+/// <param name="latest">Whose latest value it is; null for most messages.</param>
+/// <param name="deadline">A timestamp from which on it is not forwarded.</param>
+internal sealed class SessionMessage(byte[] payload, MessageHeader? header, (OutputHandle Handle, long Key)? latest, long deadline = SessionMessage.NoDeadline)
 {
     /// <summary>This object and its array, besides the payload.</summary>
     public const int OverheadBytes = 96;
+
+    public const long NoDeadline = long.MaxValue;
 
     // An entry of the dictionary that finds the older value.
     private const int KeyBytes = 64;
 
     private int _references;
 
-    public byte[] Payload => payload;
+    /// <summary>Stands in a history for a message that was too old when it was to be forwarded: its client is told of the gap.</summary>
+    public static SessionMessage Expired { get; } = new([], header: null, latest: null);
 
-    public MessageHeader? Header => header;
+    public byte[] Payload => payload;
 
     /// <summary>Whose latest value it is; null for most messages.</summary>
     public (OutputHandle Handle, long Key)? Latest => latest;
 
+    public long Deadline => deadline;
+
     public int Bytes { get; } = OverheadBytes + payload.Length + (header?.EncodedBytes ?? 0) + (latest is null ? 0 : KeyBytes);
+
+    /// <summary>Its header, with the time that is left until its deadline.</summary>
+    public MessageHeader? HeaderAt(long now, TimeProvider timeProvider) =>
+        deadline == NoDeadline ? header : header!.WithTimeToLive(TimeSpan.FromTicks(Math.Max(1, timeProvider.GetElapsedTime(now, deadline).Ticks)));
 
     public void Retain(SessionCounters counters)
     {
@@ -33,52 +46,75 @@ internal sealed class SessionMessage(byte[] payload, MessageHeader? header, (Out
     }
 }
 
+/// <summary>A message's place in a history.</summary>
+/// <param name="Number">Its number.</param>
+/// <param name="Message">The message; null when a newer value has replaced it.</param>
+internal readonly record struct SessionEntry(long Number, SessionMessage? Message);
+
 /// <summary>The numbered messages of a session that its client may still need. The session's lock guards it.</summary>
 internal sealed class SessionHistory(SessionOptions options, SessionCounters counters)
 {
-    // A slot's reference, twice, because the ring grows by doubling.
-    private const int SlotBytes = 16;
-    private const int MaxKeptSlots = 64;
-    private const int FirstSlots = 8;
+    // An entry, twice, because the ring grows by doubling.
+    private const int EntryBytes = 32;
+    private const int MaxKeptEntries = 64;
+    private const int FirstEntries = 8;
 
-    // A power of two; a superseded message leaves an empty slot.
-    private SessionMessage?[] _slots = [];
+    // A power of two. Numbers rise, with gaps where messages were superseded. The first entry has a message; an empty one behind it leaves when the ring is full.
+    private SessionEntry[] _entries = [];
+    private int _start;
     private int _count;
+    private int _empty;
     private Dictionary<(OutputHandle Handle, long Key), long>? _latest;
 
-    /// <summary>The number of the oldest message that it has, or of the next one when it has none.</summary>
+    /// <summary>The first number that was not dropped: of a message that it has, or that a newer one has replaced; that of the next message when there is neither.</summary>
     public long First { get; private set; } = 1;
 
     /// <summary>The number of the next message.</summary>
-    public long Next => First + _count;
+    public long Next { get; private set; } = 1;
 
     public long Bytes { get; private set; }
 
     private bool IsOverLimit => Bytes > options.MaxHistoryBytes || SessionCounters.Read(ref counters.Bytes) > options.MaxTotalBytes;
 
-    /// <summary>A message by its number, from <see cref="First"/> on; null when a newer value has replaced it.</summary>
-    public SessionMessage? this[long number] => _slots[(int)number & (_slots.Length - 1)];
-
     /// <summary>Numbers a message and keeps it. A latest value takes the place of the older one with its key.</summary>
     public void Append(SessionMessage message)
     {
-        if (_count == _slots.Length)
-            Grow();
-        message.Retain(counters);
-        _slots[(int)Next & (_slots.Length - 1)] = message;
-        SessionCounters.Add(ref counters.Numbered, 1);
-        SessionCounters.Add(ref counters.Bytes, SlotBytes);
-        Bytes += SlotBytes + message.Bytes;
         if (message.Latest is { } key)
             Supersede(key);
+        if (_count == _entries.Length)
+            MakeRoom();
+        message.Retain(counters);
         _count++;
+        At(_count - 1) = new SessionEntry(Next, message);
+        Next++;
+        SessionCounters.Add(ref counters.Numbered, 1);
+        Count(EntryBytes, message.Bytes);
+    }
+
+    /// <summary>Gives what it has from a number on to be forwarded, up to the most that leaves at once. Of what is too old only the place is left.</summary>
+    /// <returns>The number behind what it gave.</returns>
+    public long CopyTo(ForwardedWork work, long from, long now)
+    {
+        var index = FindIndex(from);
+        for (; index < _count && work.Count < ForwardedWork.MaxMessages; index++)
+        {
+            ref var entry = ref At(index);
+            if (entry.Message is not { } message)
+                continue;
+            if (message.Deadline <= now)
+                Expire(ref entry, message);
+            work.Add(entry);
+        }
+
+        return index < _count ? At(index).Number : Next;
     }
 
     /// <summary>Forgets what the client has: all up to a number.</summary>
     public void Acknowledge(long number)
     {
-        while (_count > 0 && First <= number)
+        while (_count > 0 && At(0).Number <= number)
             DropFirst(ref counters.Acknowledged);
+        First = Math.Max(First, number + 1);
     }
 
     /// <summary>Drops the oldest messages while there are more bytes than a limit allows.</summary>
@@ -95,60 +131,125 @@ internal sealed class SessionHistory(SessionOptions options, SessionCounters cou
         var messages = 0;
         while (_count > 0)
         {
-            var isCounted = First >= from;
+            var isCounted = At(0).Number >= from;
             var dropped = DropFirst(ref counters.Discarded);
             messages += isCounted ? dropped : 0;
         }
 
+        First = Next;
         return messages;
+    }
+
+    private ref SessionEntry At(int index) => ref _entries[(_start + index) & (_entries.Length - 1)];
+
+    // The first entry with at least this number.
+    private int FindIndex(long number)
+    {
+        var (low, high) = (0, _count);
+        while (low < high)
+        {
+            var middle = low + ((high - low) / 2);
+            if (At(middle).Number < number)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+
+        return low;
     }
 
     private int DropFirst(ref long counter)
     {
-        ref var slot = ref _slots[(int)First & (_slots.Length - 1)];
-        var message = slot;
-        slot = null;
-        SessionCounters.Add(ref counters.Bytes, -SlotBytes);
-        Bytes -= SlotBytes;
-        if (message is not null)
+        var (number, message) = At(0);
+        RemoveFirst();
+        First = number + 1;
+        var isMessage = message != SessionMessage.Expired;
+        if (isMessage)
         {
             SessionCounters.Add(ref counter, 1);
-            Release(message);
-            if (message.Latest is { } key && _latest is { } latest && latest.GetValueOrDefault(key) == First)
-                latest.Remove(key);
+            Forget(number, message!);
         }
 
-        First++;
-        if (--_count == 0 && _slots.Length > MaxKeptSlots)
-            (_slots, _latest) = ([], null);
-        return message is null ? 0 : 1;
+        Count(-EntryBytes, 0);
+        RemoveEmpty();
+        if (_count == 0 && _entries.Length > MaxKeptEntries)
+            (_entries, _latest, _start) = ([], null, 0);
+        return isMessage ? 1 : 0;
     }
 
+    // A number without an entry takes no memory: values that are written often push out nothing else.
     private void Supersede((OutputHandle Handle, long Key) key)
     {
         _latest ??= [];
         if (_latest.TryGetValue(key, out var older))
         {
-            ref var slot = ref _slots[(int)older & (_slots.Length - 1)];
+            ref var entry = ref At(FindIndex(older));
+            var message = entry.Message!;
+            entry = entry with { Message = null };
+            _empty++;
             SessionCounters.Add(ref counters.Superseded, 1);
-            Release(slot!);
-            slot = null;
+            Forget(older, message);
+            Count(-EntryBytes, 0);
+            RemoveEmpty();
         }
 
         _latest[key] = Next;
     }
 
-    private void Release(SessionMessage message)
+    private void Expire(ref SessionEntry entry, SessionMessage message)
+    {
+        SessionCounters.Add(ref counters.ExpiredMessages, 1);
+        SessionCounters.Add(ref counters.Lost, 1);
+        Forget(entry.Number, message);
+        entry = entry with { Message = SessionMessage.Expired };
+    }
+
+    private void Forget(long number, SessionMessage message)
     {
         Bytes -= message.Bytes;
         message.Release(counters);
+        if (message.Latest is { } key && _latest is { } latest && latest.GetValueOrDefault(key) == number)
+            latest.Remove(key);
     }
 
-    private void Grow()
+    // What messages take in all histories is counted where they are retained.
+    private void Count(int entryBytes, int messageBytes)
     {
-        var grown = new SessionMessage?[Math.Max(FirstSlots, _slots.Length * 2)];
-        for (var number = First; number < Next; number++)
-            grown[(int)number & (grown.Length - 1)] = this[number];
-        _slots = grown;
+        Bytes += entryBytes + messageBytes;
+        SessionCounters.Add(ref counters.Bytes, entryBytes);
+    }
+
+    private void RemoveEmpty()
+    {
+        while (_count > 0 && At(0).Message is null)
+        {
+            RemoveFirst();
+            _empty--;
+        }
+    }
+
+    private void RemoveFirst()
+    {
+        At(0) = default;
+        _start = (_start + 1) & (_entries.Length - 1);
+        _count--;
+    }
+
+    // In place where that frees enough, so that each entry is moved a few times at most.
+    private void MakeRoom()
+    {
+        var isInPlace = _empty > _entries.Length / 4;
+        var target = isInPlace ? _entries : new SessionEntry[Math.Max(FirstEntries, _entries.Length * 2)];
+        var (start, kept, count) = (isInPlace ? _start : 0, 0, _count);
+        for (var index = 0; index < count; index++)
+        {
+            var entry = At(index);
+            if (isInPlace)
+                At(index) = default;
+            if (entry.Message is not null)
+                target[(start + kept++) & (target.Length - 1)] = entry;
+        }
+
+        (_entries, _start, _count, _empty) = (target, start, kept, 0);
     }
 }

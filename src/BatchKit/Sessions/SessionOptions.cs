@@ -18,13 +18,13 @@ public sealed class SessionOptions
     public int MaxSessions { get; set; } = 100_000;
 
     /// <summary>
-    /// The most bytes of one session's history: what its client has not acknowledged, or what waits while it is away; 256 KiB by default, from 1 KiB to 1 GiB. A message counts with its header and 112 bytes of memory. At the limit the oldest
+    /// The most bytes of one session's history: what its client has not acknowledged, or what waits while it is away; 256 KiB by default, from 1 KiB to 1 GiB. A message counts with its header and 128 bytes of memory. At the limit the oldest
     /// messages go, counted.
     /// </summary>
     [NumberRange(1024, 1 << 30)]
     public int MaxHistoryBytes { get; set; } = 256 * 1024;
 
-    /// <summary>The most bytes of all histories; 256 MiB by default, from 1 KiB to 1 TiB. A group's message counts once, with 16 bytes more for each member. At the limit a session that gets output loses its own oldest messages.</summary>
+    /// <summary>The most bytes of all histories; 256 MiB by default, from 1 KiB to 1 TiB. A group's message counts once, with 32 bytes more for each member. At the limit a session that gets output loses its own oldest messages.</summary>
     [NumberRange(1024, 1L << 40)]
     public long MaxTotalBytes { get; set; } = 256L * 1024 * 1024;
 }

@@ -1,7 +1,7 @@
 namespace BatchKit.Sessions;
 
 /// <summary>A snapshot of the counters of all sessions.</summary>
-/// <remarks>While nothing is under way, <c>numbered = acknowledged + superseded + evicted + discarded + waiting</c>; while messages move, the counters may differ by a few. A group's message counts for each member.</remarks>
+/// <remarks>While nothing is under way, <c>numbered = acknowledged + superseded + evicted + expired + discarded + waiting</c>; while messages move, the counters may differ by a few. A group's message counts for each member.</remarks>
 public sealed record SessionStatistics
 {
     /// <summary>Sessions that exist now.</summary>
@@ -34,6 +34,9 @@ public sealed record SessionStatistics
     /// <summary>Messages that left a history before they were acknowledged, because of a limit. Their client may have them.</summary>
     public required long EvictedMessages { get; init; }
 
+    /// <summary>Messages that had waited for longer than their <see cref="MessageHeader.TimeToLive"/> when they were to be forwarded.</summary>
+    public required long ExpiredMessages { get; init; }
+
     /// <summary>Messages that were in the history of a session that ended.</summary>
     public required long DiscardedMessages { get; init; }
 
@@ -43,7 +46,7 @@ public sealed record SessionStatistics
     /// <summary>Bytes of the histories now; at most <see cref="SessionOptions.MaxTotalBytes"/> and what one send adds.</summary>
     public required long WaitingBytes { get; init; }
 
-    /// <summary>Messages that are known not to have reached their client: those of a gap that it was told, and those of <see cref="DiscardedMessages"/>.</summary>
+    /// <summary>Messages that are known not to have reached their client: those of a gap that it was told, and those of <see cref="ExpiredMessages"/> and <see cref="DiscardedMessages"/>.</summary>
     public required long LostMessages { get; init; }
 
     /// <summary>Attempts to hand output to a connection that failed unexpectedly. It stays in the history and is handed over later.</summary>
@@ -61,6 +64,7 @@ internal sealed class SessionCounters
     public long Acknowledged;
     public long Superseded;
     public long Evicted;
+    public long ExpiredMessages;
     public long Discarded;
     public long Lost;
     public long FailedForwards;
@@ -68,7 +72,27 @@ internal sealed class SessionCounters
     // Memory of all histories.
     public long Bytes;
 
-    public long Waiting => Read(ref Numbered) - Read(ref Acknowledged) - Read(ref Superseded) - Read(ref Evicted) - Read(ref Discarded);
+    public long Waiting => Read(ref Numbered) - Read(ref Acknowledged) - Read(ref Superseded) - Read(ref Evicted) - Read(ref ExpiredMessages) - Read(ref Discarded);
+
+    public SessionStatistics Read(int sessions, int awaySessions) => new()
+    {
+        Sessions = sessions,
+        AwaySessions = awaySessions,
+        OpenedSessions = Read(ref Opened),
+        ResumedSessions = Read(ref Resumed),
+        ExpiredSessions = Read(ref Expired),
+        RefusedLines = Read(ref RefusedLines),
+        NumberedMessages = Read(ref Numbered),
+        AcknowledgedMessages = Read(ref Acknowledged),
+        SupersededMessages = Read(ref Superseded),
+        EvictedMessages = Read(ref Evicted),
+        ExpiredMessages = Read(ref ExpiredMessages),
+        DiscardedMessages = Read(ref Discarded),
+        WaitingMessages = Waiting,
+        WaitingBytes = Read(ref Bytes),
+        LostMessages = Read(ref Lost),
+        FailedForwards = Read(ref FailedForwards),
+    };
 
     public static void Add(ref long counter, long amount) => Interlocked.Add(ref counter, amount);
 

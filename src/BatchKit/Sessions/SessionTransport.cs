@@ -183,24 +183,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     public bool TryGet(OutputHandle handle, [NotNullWhen(true)] out Session? session) => _table.TryGet(handle, out session) || _table.TryGetByConnection(handle, out session);
 
     /// <summary>Reads the counters. It visits every session: use it for a page or a test, not on a hot path.</summary>
-    public SessionStatistics GetStatistics() => new()
-    {
-        Sessions = _table.Count,
-        AwaySessions = _table.All.Count(static session => session.Connection.IsNone),
-        OpenedSessions = SessionCounters.Read(ref _counters.Opened),
-        ResumedSessions = SessionCounters.Read(ref _counters.Resumed),
-        ExpiredSessions = SessionCounters.Read(ref _counters.Expired),
-        RefusedLines = SessionCounters.Read(ref _counters.RefusedLines),
-        NumberedMessages = SessionCounters.Read(ref _counters.Numbered),
-        AcknowledgedMessages = SessionCounters.Read(ref _counters.Acknowledged),
-        SupersededMessages = SessionCounters.Read(ref _counters.Superseded),
-        EvictedMessages = SessionCounters.Read(ref _counters.Evicted),
-        DiscardedMessages = SessionCounters.Read(ref _counters.Discarded),
-        WaitingMessages = _counters.Waiting,
-        WaitingBytes = SessionCounters.Read(ref _counters.Bytes),
-        LostMessages = SessionCounters.Read(ref _counters.Lost),
-        FailedForwards = SessionCounters.Read(ref _counters.FailedForwards),
-    };
+    public SessionStatistics GetStatistics() => _counters.Read(_table.Count, _table.All.Count(static session => session.Connection.IsNone));
 
     /// <summary>Ends the timer. The sessions are forgotten with the process.</summary>
     public async ValueTask DisposeAsync()
@@ -220,17 +203,22 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
 
     internal IOutputBuffer Output => _output ??= _getOutput();
 
+    /// <summary>The timestamp from which on a message is not forwarded.</summary>
+    /// <param name="timeLeft">How long it may be forwarded; null for any time.</param>
+    internal long DeadlineAfter(TimeSpan? timeLeft) =>
+        timeLeft is { } time ? _timeProvider.GetTimestamp() + (long)(time.TotalSeconds * _timeProvider.TimestampFrequency) : SessionMessage.NoDeadline;
+
     /// <summary>Hands to a session's connection what it has not got, unless another thread is doing so.</summary>
     internal void Forward(Session session)
     {
-        if (!session.TryBeginForwarding(out var work))
+        if (!session.TryBeginForwarding(_timeProvider.GetTimestamp(), out var work))
             return;
         bool closes;
         do
         {
             try
             {
-                work.Write(Output, session);
+                work.Write(Output, session, _timeProvider);
             }
             catch (Exception failure)
             {
@@ -242,7 +230,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
                 _sweep.ForwardsSoon();
             closes = work is { IsComplete: true, Closes: true };
         }
-        while (session.ContinueForwarding());
+        while (session.ContinueForwarding(_timeProvider.GetTimestamp()));
         if (closes)
             End(session);
     }

@@ -91,6 +91,9 @@ public abstract class MessageBatch
     /// <summary>Enumerates the messages in order, without allocating.</summary>
     public Enumerator GetEnumerator() => new(this);
 
+    /// <summary>How long a message may wait from now on; null for any time. A hop that keeps messages does not give them all of their time anew.</summary>
+    internal virtual TimeSpan? TimeLeftOf(int message) => _headers?[message]?.TimeToLive;
+
     internal void Assign(OutputHandle handle, ReadOnlyMemory<byte> payload, int[] ends, MessageHeader?[]? headers, int count)
     {
         Debug.Assert(count > 0 && ends[count - 1] == payload.Length, "The last message ends where the payload does.");

@@ -41,4 +41,27 @@ public sealed class SessionFaultTests : IAsyncDisposable
 
         Assert.Equal(rig.Statistics.EvictedMessages, rig.Statistics.LostMessages);
     }
+
+    [Fact]
+    public async Task Values_that_change_often_push_out_no_chat()
+    {
+        await using var rig = new SessionRig(new BatchKit.Sessions.SessionOptions { MaxHistoryBytes = 1024 });
+        var first = rig.Connections.Open();
+        var session = rig.Open(first);
+        rig.Cut(first);
+        rig.Output.Write(session.Handle, "chat");
+        for (var round = 1; round <= 1000; round++)
+        {
+            rig.Output.WriteLatest(session.Handle, key: round % 2, $"{round}");
+            await rig.Output.FlushAsync(session.Handle).WithinDeadline();
+        }
+
+        var second = rig.Connections.Open();
+        rig.Say(second, $"session resume {session.Token} 0");
+        var lines = await rig.ReadAsync(second);
+        rig.Say(second, "session ack 1001");
+
+        Assert.Equal(["resumed 1", "1 chat", "skip 2 999", "1000 999", "1001 1000"], lines);
+        Assert.Equal((998, 0, 0, 0), (rig.Statistics.SupersededMessages, rig.Statistics.EvictedMessages, rig.Statistics.WaitingMessages, rig.Statistics.WaitingBytes));
+    }
 }

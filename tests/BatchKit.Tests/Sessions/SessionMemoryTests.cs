@@ -46,7 +46,7 @@ public sealed class SessionMemoryTests
         var shared = SessionCounters.Read(ref counters.Bytes);
         history.Acknowledge(2);
 
-        Assert.Equal(message.Bytes + (2 * 16), shared);
+        Assert.Equal(message.Bytes + (2 * 32), shared);
         Assert.Equal((0, 0, 3), (history.Bytes, SessionCounters.Read(ref counters.Bytes), history.First));
     }
 }

@@ -76,7 +76,7 @@ public sealed class SessionModelTests
 
     private static void AssertSum(SessionStatistics statistics) => Assert.Equal(
         statistics.NumberedMessages,
-        statistics.AcknowledgedMessages + statistics.SupersededMessages + statistics.EvictedMessages + statistics.DiscardedMessages + statistics.WaitingMessages);
+        statistics.AcknowledgedMessages + statistics.SupersededMessages + statistics.EvictedMessages + statistics.ExpiredMessages + statistics.DiscardedMessages + statistics.WaitingMessages);
 
     private sealed class Player(SessionRig rig)
     {

@@ -129,6 +129,16 @@ public sealed class Session
         }
     }
 
+    /// <summary>True while it ends behind what it forwards, and afterwards.</summary>
+    internal bool IsClosing
+    {
+        get
+        {
+            lock (_lock)
+                return _isClosing;
+        }
+    }
+
     /// <summary>Takes the session to a connection.</summary>
     /// <param name="connection">The connection.</param>
     /// <param name="greeting">What the client is told first.</param>

@@ -31,6 +31,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     private readonly LogThrottle _logThrottle;
     private readonly SessionCounters _counters = new();
     private readonly SessionTable _table;
+    private readonly ConnectionNotices _notices;
     private readonly SessionSweep _sweep;
     private readonly SessionMetrics _metrics;
     private IOutputBuffer? _output;
@@ -57,6 +58,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         _logger = GuardedLogger.Of(logger ?? NullLogger<SessionTransport>.Instance);
         _logThrottle = new LogThrottle(_timeProvider);
         _table = new SessionTable(_options.MaxSessions);
+        _notices = new ConnectionNotices(this, _options.MaxSessions);
         _metrics = new SessionMetrics(GetStatistics, meterFactory);
         _sweep = new SessionSweep(this, _options.AwayTimeout, _timeProvider);
     }
@@ -98,6 +100,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         }
 
         SessionCounters.Add(ref _counters.Opened, 1);
+        _notices.TryTake(connection, out _);
         session.TryAttach(connection, SessionGreeting.Opened, lastReceived: null, now, out _);
         if (Bind(session, connection) is { } former)
             End(former);
@@ -137,7 +140,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         if (isTaken)
             return new SessionInput(read.Kind, session);
         if (read.Kind != SessionLineKind.Acknowledged)
-            Tell(connection, read.Kind == SessionLineKind.Opened ? "full\r\n"u8 : "expired\r\n"u8);
+            Tell(connection, read.Kind == SessionLineKind.Opened ? ConnectionNotice.Full : ConnectionNotice.Expired);
         return new SessionInput(SessionLineKind.Refused, null);
     }
 
@@ -161,7 +164,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         if (!_table.TryGetByConnection(connection, out var session))
             return false;
         _table.Unbind(connection, session);
-        return session.TryDetach(connection, _timeProvider.GetTimestamp());
+        return TryDetach(session, connection);
     }
 
     /// <summary>Ends a session at once. Its connection stays open.</summary>
@@ -213,7 +216,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     {
         if (!session.TryBeginForwarding(_timeProvider.GetTimestamp(), out var work))
             return;
-        bool closes;
+        bool isComplete, closes;
         do
         {
             try
@@ -226,11 +229,13 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
                 CountFailure(failure);
             }
 
-            if (!work.IsComplete)
-                _sweep.ForwardsSoon();
-            closes = work is { IsComplete: true, Closes: true };
+            (isComplete, closes) = (work.IsComplete, work is { IsComplete: true, Closes: true });
         }
         while (session.ContinueForwarding(_timeProvider.GetTimestamp()));
+
+        // Only now: a run of the sweep before the end of the loop would have left the session to this thread.
+        if (!isComplete)
+            _sweep.ForwardsSoon();
         if (closes)
             End(session);
     }
@@ -242,13 +247,19 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         {
             var age = session.AgeAt(now, _options.AwayTimeout, _timeProvider);
             if (age == SessionAge.Silent && session.Connection is { IsNone: false } connection && Suspend(connection))
-                Close(connection);
+                Tell(connection, ConnectionNotice.Closed);
             else if (age == SessionAge.Expired && End(session))
                 SessionCounters.Add(ref _counters.Expired, 1);
         }
     }
 
-    internal void ForwardAll() => Array.ForEach(_table.All, Forward);
+    /// <summary>Forwards what found no capacity, and tells what did not.</summary>
+    internal void ForwardAll()
+    {
+        if (!_notices.TellWaiting())
+            _sweep.ForwardsSoon();
+        Array.ForEach(_table.All, Forward);
+    }
 
     internal void CountFailure(Exception failure)
     {
@@ -260,22 +271,27 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         ThrowIfNoConnection(connection);
-        var now = _timeProvider.GetTimestamp();
         var isKnown = SessionToken.TryRead(token, out var handle, out var secret) & _table.TryGet(handle, out session) && session!.HasSecret(secret);
         var older = default(OutputHandle);
-        if (!isKnown || !session!.TryAttach(connection, SessionGreeting.Resumed, session.Acknowledges ? lastReceived : null, now, out older))
+
+        // Before the connection has the session: what another resume tells it from then on is newer.
+        _notices.TryTake(connection, out var waiting);
+        if (!isKnown || !session!.TryAttach(connection, SessionGreeting.Resumed, session.Acknowledges ? lastReceived : null, _timeProvider.GetTimestamp(), out older))
         {
+            if (waiting is not null)
+                Tell(connection, waiting);
             SessionCounters.Add(ref _counters.RefusedLines, 1);
             session = null;
             return false;
         }
 
         SessionCounters.Add(ref _counters.Resumed, 1);
-        Bind(session, connection)?.TryDetach(connection, now);
+        if (Bind(session, connection) is { } other)
+            TryDetach(other, connection);
         if (!older.IsNone && older != connection)
         {
             _table.Unbind(older, session);
-            Close(older);
+            Tell(older, ConnectionNotice.Closed);
         }
 
         Forward(session);
@@ -304,18 +320,19 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         return other;
     }
 
-    private void Close(OutputHandle connection) => Tell(connection, ControlMessage.Close.ToPayload(), MessageHeader.Control);
-
-    private void Tell(OutputHandle connection, ReadOnlySpan<byte> message, MessageHeader? header = null)
+    // No one can take up a session that is closing, so it waits for no one.
+    private bool TryDetach(Session session, OutputHandle connection)
     {
-        try
-        {
-            Output.TryWrite(connection, message, header);
-        }
-        catch (Exception failure)
-        {
-            CountFailure(failure);
-        }
+        var isDetached = session.TryDetach(connection, _timeProvider.GetTimestamp());
+        if (isDetached && session.IsClosing)
+            End(session);
+        return isDetached;
+    }
+
+    private void Tell(OutputHandle connection, ConnectionNotice notice)
+    {
+        if (!_notices.Tell(connection, notice))
+            _sweep.ForwardsSoon();
     }
 
     private static void ThrowIfNoConnection(OutputHandle connection)

@@ -64,4 +64,24 @@ public sealed class SessionFaultTests : IAsyncDisposable
         Assert.Equal(["resumed 1", "1 chat", "skip 2 999", "1000 999", "1001 1000"], lines);
         Assert.Equal((998, 0, 0, 0), (rig.Statistics.SupersededMessages, rig.Statistics.EvictedMessages, rig.Statistics.WaitingMessages, rig.Statistics.WaitingBytes));
     }
+
+    [Fact]
+    public async Task Resumes_of_one_token_at_the_same_moment_leave_one_connection_with_every_line()
+    {
+        var session = _rig.Open(_rig.Connections.Open());
+        var clients = Environment.ProcessorCount + 2;
+        for (var round = 1; round <= 50; round++)
+        {
+            OutputHandle[] connections = [.. Enumerable.Range(0, clients).Select(_ => _rig.Connections.Open())];
+            _rig.Output.Write(session.Handle, "line");
+
+            Parallel.ForEach(connections, connection => _rig.Say(connection, $"session resume {session.Token} 0"));
+            await _rig.SettleAsync();
+
+            var last = session.Connection;
+            Assert.Equal([last], connections.Where(_rig.Connections.IsOpen));
+            Assert.Equal([last], connections.Where(connection => _rig.Sessions.TryGet(connection, out _)));
+            Assert.Equal(["resumed 1", .. Enumerable.Range(1, round).Select(number => $"{number} line")], (await _rig.ReadAsync(last)).SkipWhile(line => line != "resumed 1"));
+        }
+    }
 }

@@ -1,0 +1,134 @@
+using BatchKit.Sessions;
+
+namespace BatchKit.Tests.Sessions;
+
+/// <summary>What connections have to be told while the buffer has no capacity for it.</summary>
+public sealed class SessionFullBufferTests : IAsyncDisposable
+{
+    private readonly SessionRig _rig = Narrow(new SessionOptions { MaxSessions = 2 });
+
+    public async ValueTask DisposeAsync()
+    {
+        // The buffer drains by a clock that stands still.
+        await EmptyAsync(_rig, () => _rig.Output.GetStatistics().PendingMessages == 0);
+        await _rig.DisposeAsync();
+    }
+
+    [Fact]
+    public async Task The_older_connection_is_closed_later()
+    {
+        var (first, second) = (_rig.Connections.Open(), _rig.Connections.Open());
+        var session = _rig.Open(first);
+        await _rig.SettleAsync();
+        Fill(_rig);
+
+        _rig.Say(second, $"session resume {session.Token} 0");
+        var isOpenInTheMeantime = _rig.Connections.IsOpen(first);
+        await EmptyAsync(_rig, () => !_rig.Connections.IsOpen(first));
+
+        Assert.True(isOpenInTheMeantime);
+        Assert.Equal(["resumed 1"], await _rig.ReadAsync(second));
+    }
+
+    [Fact]
+    public async Task A_connection_that_has_the_session_again_meanwhile_stays_open()
+    {
+        var (first, second) = (_rig.Connections.Open(), _rig.Connections.Open());
+        var session = _rig.Open(first);
+        await _rig.ReadAsync(first);
+        Fill(_rig);
+
+        _rig.Say(second, $"session resume {session.Token} 0");
+        _rig.Say(first, $"session resume {session.Token} 0");
+        await EmptyAsync(_rig, () => !_rig.Connections.IsOpen(second));
+
+        Assert.Equal(["resumed 1"], await _rig.ReadAsync(first));
+        Assert.Equal(first, session.Connection);
+    }
+
+    [Fact]
+    public async Task A_silent_client_is_closed_later()
+    {
+        await using var rig = Narrow(new SessionOptions { AwayTimeout = TimeSpan.FromSeconds(10) });
+        var connection = rig.Connections.Open();
+        var session = rig.Open(connection);
+        await rig.SettleAsync();
+        Fill(rig);
+
+        rig.Clock.Advance(TimeSpan.FromSeconds(12));
+        var isOpenInTheMeantime = session.Connection.IsNone && rig.Connections.IsOpen(connection);
+        await EmptyAsync(rig, () => !rig.Connections.IsOpen(connection));
+
+        Assert.True(isOpenInTheMeantime);
+    }
+
+    [Fact]
+    public async Task Who_resumes_or_opens_in_vain_is_told_later()
+    {
+        var (stranger, late) = (_rig.Connections.Open(), _rig.Connections.Open());
+        _rig.Open(_rig.Connections.Open());
+        _rig.Open(_rig.Connections.Open());
+        await _rig.SettleAsync();
+        Fill(_rig);
+
+        for (var attempt = 0; attempt < 10; attempt++)
+        {
+            Assert.Equal(SessionLineKind.Refused, _rig.Say(stranger, "session resume 3.1.x 0").Kind);
+            Assert.Equal(SessionLineKind.Refused, _rig.Say(late, "session open").Kind);
+        }
+
+        var (toldStranger, toldLate) = (new List<string>(), new List<string>());
+        await EmptyAsync(_rig, () =>
+        {
+            toldStranger.AddRange(_rig.Connections.Read(stranger));
+            toldLate.AddRange(_rig.Connections.Read(late));
+            return toldStranger.Count > 0 && toldLate.Count > 0;
+        });
+
+        Assert.Equal(["expired"], toldStranger);
+        Assert.Equal(["full"], toldLate);
+    }
+
+    [Fact]
+    public async Task A_session_that_can_not_close_its_connection_ends_when_that_ends()
+    {
+        var first = _rig.Connections.Open();
+        var session = _rig.Open(first);
+        await _rig.SettleAsync();
+        Fill(_rig);
+        _rig.Output.Write(session.Handle, ControlMessage.Close);
+        await _rig.Output.WhenSettledAsync(session.Handle).AsTask().WithinDeadline();
+        var hasEndedBefore = session.HasEnded;
+
+        _rig.Cut(first);
+
+        Assert.False(hasEndedBefore);
+        Assert.True(session.HasEnded);
+        Assert.Equal(0, _rig.Statistics.Sessions);
+    }
+
+    private static SessionRig Narrow(SessionOptions options) =>
+        new(options, new OutputBufferOptions { MaxBufferedBytes = 4096, MaxMessageBytes = 1024, MaxBatchBytes = 1024, Overflow = OverflowPolicy.Fail });
+
+    // Nothing arrives, and not one byte more is accepted for any connection.
+    private static void Fill(SessionRig rig)
+    {
+        rig.Connections.Fails = true;
+        foreach (var bytes in new[] { 200, 20, 1 })
+        {
+            while (rig.Output.TryWrite(rig.Connections.Open(), new string('x', bytes)))
+            {
+            }
+        }
+    }
+
+    private static Task EmptyAsync(SessionRig rig, Func<bool> isDone)
+    {
+        rig.Connections.Fails = false;
+        return Until.TrueAsync(() =>
+        {
+            rig.Clock.Advance(TimeSpan.FromMilliseconds(250));
+            return isDone();
+        });
+    }
+}

@@ -90,7 +90,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         ThrowIfNoConnection(connection);
-        var now = _timeProvider.GetTimestamp();
+        var now = _sweep.Now;
         session = new Session(OutputHandle.Connection(_node.Value, Interlocked.Increment(ref _sequence)), acknowledges, _options, _counters, now);
         if (!_table.TryAdd(session))
         {
@@ -276,7 +276,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
 
         // Before the connection has the session: what another resume tells it from then on is newer.
         _notices.TryTake(connection, out var waiting);
-        if (!isKnown || !session!.TryAttach(connection, SessionGreeting.Resumed, session.Acknowledges ? lastReceived : null, _timeProvider.GetTimestamp(), out older))
+        if (!isKnown || !session!.TryAttach(connection, SessionGreeting.Resumed, session.Acknowledges ? lastReceived : null, _sweep.Now, out older))
         {
             if (waiting is not null)
                 Tell(connection, waiting);
@@ -300,7 +300,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
 
     private bool TryAcknowledge(OutputHandle connection, long number, out Session? session)
     {
-        if (_table.TryGetByConnection(connection, out session) && session.Acknowledge(connection, number, _timeProvider.GetTimestamp()))
+        if (_table.TryGetByConnection(connection, out session) && session.Acknowledge(connection, number, _sweep.Now))
         {
             Forward(session);
             return true;
@@ -323,7 +323,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     // No one can take up a session that is closing, so it waits for no one.
     private bool TryDetach(Session session, OutputHandle connection)
     {
-        var isDetached = session.TryDetach(connection, _timeProvider.GetTimestamp());
+        var isDetached = session.TryDetach(connection, _sweep.Now);
         if (isDetached && session.IsClosing)
             End(session);
         return isDetached;

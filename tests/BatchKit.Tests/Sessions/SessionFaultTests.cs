@@ -8,6 +8,26 @@ public sealed class SessionFaultTests : IAsyncDisposable
     public ValueTask DisposeAsync() => _rig.DisposeAsync();
 
     [Fact]
+    public async Task Sessions_outlive_a_process_that_stood_still_for_longer_than_clients_may_be_away()
+    {
+        var (first, second) = (_rig.Connections.Open(), _rig.Connections.Open());
+        var (away, here) = (_rig.Open(first), _rig.Open(second));
+        await _rig.SettleAsync();
+        _rig.Cut(first);
+        _rig.Clock.Advance(TimeSpan.FromSeconds(30));
+
+        _rig.Clock.Freeze(TimeSpan.FromHours(1));
+        _rig.Clock.Advance(TimeSpan.FromSeconds(30));
+
+        Assert.False(away.HasEnded);
+        Assert.Equal(second, here.Connection);
+        Assert.True(_rig.Connections.IsOpen(second));
+        _rig.Clock.Advance(TimeSpan.FromSeconds(90));
+        Assert.True(away.HasEnded);
+        Assert.True(here.Connection.IsNone);
+    }
+
+    [Fact]
     public async Task A_telnet_player_that_acknowledges_changes_nothing()
     {
         var connection = _rig.Connections.Open();

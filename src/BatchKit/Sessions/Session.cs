@@ -11,6 +11,7 @@ public sealed class Session
 {
     private readonly byte[] _secret;
     private readonly SessionCounters _counters;
+    private readonly int _maxHistoryBytes;
 
     // Guards everything below but the work, and the history.
     private readonly Lock _lock = new();
@@ -36,7 +37,8 @@ public sealed class Session
         Handle = handle;
         Acknowledges = acknowledges;
         _counters = counters;
-        _history = new SessionHistory(options, counters);
+        _maxHistoryBytes = options.MaxHistoryBytes;
+        _history = new SessionHistory(counters);
         _secret = SessionToken.DrawSecret();
         _since = now;
         Token = SessionToken.Write(handle, _secret);
@@ -111,11 +113,24 @@ public sealed class Session
     /// <summary>True for the session itself and for its connection.</summary>
     internal bool IsAmong(ReadOnlySpan<OutputHandle> handles) => handles.Length > 0 && (handles.Contains(Handle) || handles.Contains(Connection));
 
-    /// <summary>Applies the limits. Call it when what the history has was forwarded.</summary>
-    internal void Trim()
+    /// <summary>The bytes of its history.</summary>
+    internal long HistoryBytes
+    {
+        get
+        {
+            lock (_lock)
+                return _history.Bytes;
+        }
+    }
+
+    /// <summary>Applies its limit. Call it when what the history has was forwarded.</summary>
+    internal void Trim() => Trim(_maxHistoryBytes);
+
+    /// <summary>Drops the oldest messages while there are more bytes.</summary>
+    internal void Trim(long maxBytes)
     {
         lock (_lock)
-            _history.Trim();
+            _history.Trim(maxBytes);
     }
 
     /// <summary>Ends the session behind what it has forwarded; one without a connection at once.</summary>

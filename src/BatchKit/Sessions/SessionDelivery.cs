@@ -3,7 +3,7 @@ using BatchKit.Transports;
 namespace BatchKit.Sessions;
 
 /// <summary>One send to the sessions: numbers and keeps its messages, applies its control messages, and forwards.</summary>
-internal sealed class SessionDelivery(SessionTransport transport, SessionTable table)
+internal sealed class SessionDelivery(SessionTransport transport, SessionTable table, TotalHistoryLimit limit)
 {
     // More members take longer than their writer should wait.
     private const int MaxInlineMembers = 64;
@@ -43,6 +43,7 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
             }
         }
 
+        limit.Apply();
         if (_outcomes is not null)
             throw new BatchSendException([.. _outcomes], "A session has ended.") { DestinationsAreGone = true };
     }

@@ -52,7 +52,7 @@ internal sealed class SessionMessage(byte[] payload, MessageHeader? header, (Out
 internal readonly record struct SessionEntry(long Number, SessionMessage? Message);
 
 /// <summary>The numbered messages of a session that its client may still need. The session's lock guards it.</summary>
-internal sealed class SessionHistory(SessionOptions options, SessionCounters counters)
+internal sealed class SessionHistory(SessionCounters counters)
 {
     // An entry, twice, because the ring grows by doubling.
     private const int EntryBytes = 32;
@@ -73,8 +73,6 @@ internal sealed class SessionHistory(SessionOptions options, SessionCounters cou
     public long Next { get; private set; } = 1;
 
     public long Bytes { get; private set; }
-
-    private bool IsOverLimit => Bytes > options.MaxHistoryBytes || SessionCounters.Read(ref counters.Bytes) > options.MaxTotalBytes;
 
     /// <summary>Numbers a message and keeps it. A latest value takes the place of the older one with its key.</summary>
     public void Append(SessionMessage message)
@@ -117,10 +115,10 @@ internal sealed class SessionHistory(SessionOptions options, SessionCounters cou
         First = Math.Max(First, number + 1);
     }
 
-    /// <summary>Drops the oldest messages while there are more bytes than a limit allows.</summary>
-    public void Trim()
+    /// <summary>Drops the oldest messages while there are more bytes.</summary>
+    public void Trim(long maxBytes)
     {
-        while (_count > 0 && IsOverLimit)
+        while (_count > 0 && Bytes > maxBytes)
             DropFirst(ref counters.Evicted);
     }
 

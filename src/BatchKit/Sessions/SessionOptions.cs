@@ -24,7 +24,7 @@ public sealed class SessionOptions
     [NumberRange(1024, 1 << 30)]
     public int MaxHistoryBytes { get; set; } = 256 * 1024;
 
-    /// <summary>The most bytes of all histories; 256 MiB by default, from 1 KiB to 1 TiB. A group's message counts once, with 32 bytes more for each member. At the limit a session that gets output loses its own oldest messages.</summary>
+    /// <summary>The most bytes of all histories; 256 MiB by default, from 1 KiB to 1 TiB. A group's message counts once, with 32 bytes more for each member. At the limit the sessions with the most lose their oldest messages.</summary>
     [NumberRange(1024, 1L << 40)]
     public long MaxTotalBytes { get; set; } = 256L * 1024 * 1024;
 }

@@ -31,6 +31,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     private readonly LogThrottle _logThrottle;
     private readonly SessionCounters _counters = new();
     private readonly SessionTable _table;
+    private readonly TotalHistoryLimit _limit;
     private readonly ConnectionNotices _notices;
     private readonly SessionSweep _sweep;
     private readonly SessionMetrics _metrics;
@@ -58,6 +59,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         _logger = GuardedLogger.Of(logger ?? NullLogger<SessionTransport>.Instance);
         _logThrottle = new LogThrottle(_timeProvider);
         _table = new SessionTable(_options.MaxSessions);
+        _limit = new TotalHistoryLimit(_options, _table, _counters);
         _notices = new ConnectionNotices(this, _options.MaxSessions);
         _metrics = new SessionMetrics(GetStatistics, meterFactory);
         _sweep = new SessionSweep(this, _options.AwayTimeout, _timeProvider);
@@ -76,7 +78,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
-        var delivery = new SessionDelivery(this, _table);
+        var delivery = new SessionDelivery(this, _table, _limit);
         return delivery.RunAsync(batches);
     }
 

@@ -1,3 +1,5 @@
+using BatchKit.Sessions;
+
 namespace BatchKit.Tests.Sessions;
 
 /// <summary>Faults that no client causes on purpose, and what the counters say of them.</summary>
@@ -48,7 +50,7 @@ public sealed class SessionFaultTests : IAsyncDisposable
     [Fact]
     public async Task A_gap_that_is_told_again_is_lost_once()
     {
-        await using var rig = new SessionRig(new BatchKit.Sessions.SessionOptions { MaxHistoryBytes = 1024 });
+        await using var rig = new SessionRig(new SessionOptions { MaxHistoryBytes = 1024 });
         var first = rig.Connections.Open();
         var session = rig.Open(first);
         rig.Cut(first);
@@ -65,7 +67,7 @@ public sealed class SessionFaultTests : IAsyncDisposable
     [Fact]
     public async Task Values_that_change_often_push_out_no_chat()
     {
-        await using var rig = new SessionRig(new BatchKit.Sessions.SessionOptions { MaxHistoryBytes = 1024 });
+        await using var rig = new SessionRig(new SessionOptions { MaxHistoryBytes = 1024 });
         var first = rig.Connections.Open();
         var session = rig.Open(first);
         rig.Cut(first);
@@ -103,5 +105,41 @@ public sealed class SessionFaultTests : IAsyncDisposable
             Assert.Equal([last], connections.Where(connection => _rig.Sessions.TryGet(connection, out _)));
             Assert.Equal(["resumed 1", .. Enumerable.Range(1, round).Select(number => $"{number} line")], (await _rig.ReadAsync(last)).SkipWhile(line => line != "resumed 1"));
         }
+    }
+
+    [Fact]
+    public async Task Sessions_that_take_all_the_memory_cost_the_others_nothing()
+    {
+        await using var rig = new SessionRig(new SessionOptions { MaxHistoryBytes = 4096, MaxTotalBytes = 16 * 1024 });
+        var greedy = Enumerable.Range(0, 8).Select(_ => OpenAway(rig)).ToArray();
+        var modest = Enumerable.Range(0, 8).Select(_ => OpenAway(rig)).ToArray();
+        for (var round = 0; round < 100; round++)
+        {
+            foreach (var session in greedy)
+                rig.Output.Write(session.Handle, "greedy");
+        }
+
+        await rig.SettleAsync();
+        foreach (var session in modest)
+            rig.Output.Write(session.Handle, "modest");
+        foreach (var session in greedy)
+            rig.Output.Write(session.Handle, "last");
+        await rig.SettleAsync();
+
+        Assert.InRange(rig.Statistics.WaitingBytes, 8 * 1024, 16 * 1024);
+        foreach (var session in modest)
+        {
+            var connection = rig.Connections.Open();
+            rig.Say(connection, $"session resume {session.Token} 0");
+            Assert.Equal(["resumed 1", "1 modest"], await rig.ReadAsync(connection));
+        }
+    }
+
+    private static Session OpenAway(SessionRig rig)
+    {
+        var connection = rig.Connections.Open();
+        var session = rig.Open(connection);
+        rig.Cut(connection);
+        return session;
     }
 }

@@ -11,7 +11,7 @@ public sealed class SessionMemoryTests
     [InlineData(1000)]
     public void A_history_takes_at_most_twice_the_memory_that_it_states(int payloadBytes)
     {
-        var history = new SessionHistory(new SessionOptions { MaxHistoryBytes = 1 << 20 }, new SessionCounters());
+        var history = new SessionHistory(new SessionCounters());
         var before = GC.GetAllocatedBytesForCurrentThread();
 
         // Also what the growing ring leaves to the collector.
@@ -24,7 +24,7 @@ public sealed class SessionMemoryTests
     [Fact]
     public void A_history_of_latest_values_takes_at_most_twice_the_memory_that_it_states()
     {
-        var history = new SessionHistory(new SessionOptions { MaxHistoryBytes = 1 << 20 }, new SessionCounters());
+        var history = new SessionHistory(new SessionCounters());
         var handle = OutputHandle.Connection(node: 1, 1);
         var before = GC.GetAllocatedBytesForCurrentThread();
 
@@ -38,7 +38,7 @@ public sealed class SessionMemoryTests
     public void A_history_that_was_acknowledged_states_no_memory_and_holds_none()
     {
         var counters = new SessionCounters();
-        var history = new SessionHistory(new SessionOptions(), counters);
+        var history = new SessionHistory(counters);
         var message = new SessionMessage(new byte[100], header: null, latest: null);
 
         history.Append(message);

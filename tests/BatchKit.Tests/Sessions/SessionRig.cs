@@ -35,8 +35,8 @@ internal sealed class SessionRig : IAsyncDisposable
     /// <summary>Waits until what was written is with the connections. Forwarded output is written by the first flush's sends.</summary>
     public async Task SettleAsync()
     {
-        await Output.FlushAsync().AsTask().ContinueWith(static _ => { }, TaskScheduler.Default).WithinDeadline();
-        await Output.FlushAsync().AsTask().ContinueWith(static _ => { }, TaskScheduler.Default).WithinDeadline();
+        await FlushAsync();
+        await FlushAsync();
     }
 
     public async Task<IReadOnlyList<string>> ReadAsync(OutputHandle connection)
@@ -56,5 +56,17 @@ internal sealed class SessionRig : IAsyncDisposable
     {
         await Output.DisposeAsync();
         await Sessions.DisposeAsync();
+    }
+
+    // A test looks at what was lost itself. An exception that nobody observed would fail another test.
+    private async Task FlushAsync()
+    {
+        try
+        {
+            await Output.FlushAsync().WithinDeadline();
+        }
+        catch (OutputDeliveryException)
+        {
+        }
     }
 }

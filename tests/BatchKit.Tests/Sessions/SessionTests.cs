@@ -241,7 +241,9 @@ public sealed class SessionTests : IAsyncDisposable
         await rig.SettleAsync();
         rig.Sessions.End(session);
 
-        Assert.Equal((12, 13), (lostAtReturn, session.LostMessages));
+        var evicted = rig.Sessions.GetStatistics().EvictedMessages;
+        Assert.InRange(evicted, 1, 19);
+        Assert.Equal((evicted, evicted + 1), (lostAtReturn, session.LostMessages));
     }
 
     [Fact]

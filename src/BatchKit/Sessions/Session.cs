@@ -24,6 +24,7 @@ public sealed class Session
     private long _lost;
     private long _toldLost;
     private long _since;
+    private long? _rewoundAt;
     private int _version;
     private bool _isForwarding;
     private bool _isClosing;
@@ -195,18 +196,19 @@ public sealed class Session
         }
     }
 
-    /// <summary>Forgets what the client has. A client that says the same number again lacks what was handed to its connection since: it was lost under way, and is forwarded again.</summary>
+    /// <summary>Forgets what the client has. A client that says the same number again lacks what was handed to its connection since: it was lost under way, and is forwarded again, once in a while: a short line must not cost a whole history each time.</summary>
     /// <returns>False when it can't have it, speaks through a connection that the session has left, or gets no numbers.</returns>
-    internal bool Acknowledge(OutputHandle connection, long number, long now)
+    internal bool Acknowledge(OutputHandle connection, long number, long now, long pause)
     {
         lock (_lock)
         {
             if (!Acknowledges || _hasEnded || _connection != connection || number < 0 || number > _taken)
                 return false;
             _since = now;
-            if (number == _acknowledged && number < _next - 1)
+            if (number == _acknowledged && number < _next - 1 && (_rewoundAt is not { } rewound || now - rewound >= pause))
             {
                 _next = number + 1;
+                _rewoundAt = now;
                 _version++;
             }
 

@@ -23,6 +23,9 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     // No connection has as high a number.
     private const long FirstSequence = 1L << 46;
 
+    // A client says where it is every 30 s.
+    private const int SecondsBetweenRepeats = 10;
+
     private readonly Func<IOutputBuffer> _getOutput;
     private readonly SessionOptions _options;
     private readonly NodeNumber _node;
@@ -302,7 +305,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
 
     private bool TryAcknowledge(OutputHandle connection, long number, out Session? session)
     {
-        if (_table.TryGetByConnection(connection, out session) && session.Acknowledge(connection, number, _sweep.Now))
+        if (_table.TryGetByConnection(connection, out session) && session.Acknowledge(connection, number, _sweep.Now, SecondsBetweenRepeats * _timeProvider.TimestampFrequency))
         {
             Forward(session);
             return true;

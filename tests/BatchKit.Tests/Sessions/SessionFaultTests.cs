@@ -10,6 +10,28 @@ public sealed class SessionFaultTests : IAsyncDisposable
     public ValueTask DisposeAsync() => _rig.DisposeAsync();
 
     [Fact]
+    public async Task A_client_that_repeats_its_acknowledgement_at_once_gets_nothing_more()
+    {
+        var connection = _rig.Connections.Open();
+        var session = _rig.Open(connection);
+        _rig.Output.Write(session.Handle, "a");
+        _rig.Output.Write(session.Handle, "b");
+        await _rig.SettleAsync();
+        _rig.Say(connection, "session ack 1");
+        _rig.Say(connection, "session ack 1");
+        await _rig.ReadAsync(connection);
+
+        for (var line = 0; line < 100; line++)
+            _rig.Say(connection, "session ack 1");
+        var atOnce = await _rig.ReadAsync(connection);
+        _rig.Clock.Advance(TimeSpan.FromSeconds(15));
+        _rig.Say(connection, "session ack 1");
+
+        Assert.Empty(atOnce);
+        Assert.Equal(["2 b"], await _rig.ReadAsync(connection));
+    }
+
+    [Fact]
     public async Task Sessions_outlive_a_process_that_stood_still_for_longer_than_clients_may_be_away()
     {
         var (first, second) = (_rig.Connections.Open(), _rig.Connections.Open());

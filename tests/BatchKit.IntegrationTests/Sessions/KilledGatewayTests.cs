@@ -20,6 +20,9 @@ public sealed class KilledGatewayTests(RabbitMqFixture rabbitMq, MosquittoFixtur
     private const int Rounds = 60;
     private const int KillAfter = 20;
 
+    // 20,000 lines a second for all of them.
+    private static readonly TimeSpan Round = TimeSpan.FromMilliseconds(250);
+
     [Theory]
     [Trait("Lane", "night: three processes and 5,000 clients")]
     [InlineData(BrokerPath.RabbitMq)]
@@ -40,17 +43,23 @@ public sealed class KilledGatewayTests(RabbitMqFixture rabbitMq, MosquittoFixtur
         var handles = Array.ConvertAll(clients, static client => HandleOf(client.Client.Token!));
         var atFirst = clients.Count(client => client.Gateway!.Equals(first.EndPoint));
 
+        var resumed = Task.FromResult(TimeSpan.Zero);
+        using var timer = new PeriodicTimer(Round);
         for (var round = 1; round <= Rounds; round++)
         {
+            await timer.WaitForNextTickAsync(TestContext.Current.CancellationToken);
             if (round == KillAfter)
-                first.Kill();
-            foreach (var handle in handles)
-                await output.WriteAsync(handle, Encoding.UTF8.GetBytes($"line{round}\r\n"));
+                resumed = KillAsync(first, sessions, atFirst);
+            using (output.BeginBufferingScope())
+            {
+                foreach (var handle in handles)
+                    await output.WriteAsync(handle, Encoding.UTF8.GetBytes($"line{round}\r\n"));
+            }
         }
 
-        var killed = Stopwatch.GetTimestamp();
+        var written = Stopwatch.GetTimestamp();
         await Until.TrueAsync(() => Task.FromResult(clients.All(static client => client.Last == Rounds)), () => Task.FromResult(clients.Sum(static client => client.Last)));
-        TestContext.Current.TestOutputHelper?.WriteLine($"{path.Transport}: everyone had everything {Stopwatch.GetElapsedTime(killed).TotalMilliseconds:0} ms after the last line.");
+        TestContext.Current.TestOutputHelper?.WriteLine($"{path.Transport}: all {atFirst} had resumed {(await resumed).TotalMilliseconds:0} ms after the kill, and everyone had everything {Stopwatch.GetElapsedTime(written).TotalMilliseconds:0} ms after the last line.");
         var statistics = sessions.GetStatistics();
         foreach (var client in clients)
             await client.DisposeAsync();
@@ -62,6 +71,15 @@ public sealed class KilledGatewayTests(RabbitMqFixture rabbitMq, MosquittoFixtur
         Assert.Equal((Clients, 0, 0, 0), (statistics.OpenedSessions, statistics.LostMessages, statistics.EvictedMessages, statistics.ExpiredSessions));
         Assert.True(statistics.ResumedSessions >= atFirst, $"{statistics.ResumedSessions} of {atFirst} were resumed.");
         Assert.InRange(statistics.WaitingBytes, 0, 256 * 1024 * 1024);
+    }
+
+    /// <returns>How long it took until all of its clients had taken their sessions up elsewhere.</returns>
+    private static async Task<TimeSpan> KillAsync(GatewayProcess gateway, SessionTransport sessions, int clients)
+    {
+        var killed = Stopwatch.GetTimestamp();
+        gateway.Kill();
+        await Until.TrueAsync(() => Task.FromResult(sessions.GetStatistics().ResumedSessions >= clients), () => Task.FromResult(sessions.GetStatistics().ResumedSessions));
+        return Stopwatch.GetElapsedTime(killed);
     }
 
     private static async Task<IHost> StartGameAsync(BrokerPath path)

@@ -8,6 +8,7 @@ using BatchKit.TestServers.Mosquitto;
 using BatchKit.TestServers.Mqtt;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
+using MQTTnet.Protocol;
 using MQTTnet.Server;
 
 namespace BatchKit.IntegrationTests.Mqtt.Conformance;
@@ -19,6 +20,10 @@ public sealed class ConformanceBrokers : IAsyncDisposable
     public const string MqttNet = "MQTTnet.Server";
     public const string RabbitMq = "RabbitMQ";
     public const string Aedes = "aedes";
+
+    /// <summary>MQTTnet's server sends clients whose id begins with this to <see cref="OtherServer"/>.</summary>
+    public const string SentAway = "sent-away";
+    public const string OtherServer = "other.example:1883";
 
     private readonly TestAuthority _authority = new();
     private readonly SemaphoreSlim _gate = new(1, 1);
@@ -101,6 +106,12 @@ public sealed class ConformanceBrokers : IAsyncDisposable
             .WithDefaultEndpoint().WithDefaultEndpointPort(ports[0]).WithDefaultEndpointBoundIPAddress(IPAddress.Loopback).WithDefaultEndpointBoundIPV6Address(IPAddress.None)
             .WithEncryptedEndpoint().WithEncryptedEndpointPort(ports[1]).WithEncryptedEndpointBoundIPAddress(IPAddress.Loopback).WithEncryptedEndpointBoundIPV6Address(IPAddress.None)
             .WithEncryptionCertificate(certificate).WithPersistentSessions().WithMaxPendingMessagesPerClient(100_000).Build());
+        server.ValidatingConnectionAsync += static client =>
+        {
+            if (client.ClientId.StartsWith(SentAway, StringComparison.Ordinal))
+                (client.ReasonCode, client.ServerReference) = (MqttConnectReasonCode.UseAnotherServer, OtherServer);
+            return Task.CompletedTask;
+        };
         await server.StartAsync();
         return new ConformanceBroker(Addresses(("mqtt", ports[0]), ("mqtts", ports[1])), _authority.Trusts, new StartedMqttNet(server, certificate));
     }

@@ -2,6 +2,9 @@ using System.Net.Security;
 using BatchKit.Mqtt;
 using BatchKit.Testing;
 using BatchKit.Transports;
+using MQTTnet;
+using MQTTnet.Formatter;
+using MQTTnet.Protocol;
 
 namespace BatchKit.IntegrationTests.Mqtt.Conformance;
 
@@ -98,6 +101,24 @@ internal sealed class ConformanceScene(ConformanceBroker broker, string scheme, 
     {
         var report = await transport.PublishManyAsync(messages).WithinDeadline();
         Assert.True(report.IsSuccess);
+    }
+
+    /// <summary>Publishes with quality of service 2, which our publishers do not have, as MQTTnet's client does.</summary>
+    public async Task PublishExactlyOnceAsync(params MqttMessage[] messages)
+    {
+        using var client = new MqttClientFactory().CreateMqttClient();
+        var address = broker.Addresses["mqtt"];
+        var options = new MqttClientOptionsBuilder().WithTcpServer(address.Host, address.Port).WithProtocolVersion(version == MqttVersion.V5 ? MqttProtocolVersion.V500 : MqttProtocolVersion.V311);
+        if (broker.UserName is { } user)
+            options.WithCredentials(user, broker.Password);
+        await client.ConnectAsync(options.Build()).WithinDeadline();
+        foreach (var message in messages)
+        {
+            await client.PublishAsync(new MqttApplicationMessageBuilder()
+                .WithTopic(message.Topic).WithPayload(message.Payload.ToArray()).WithQualityOfServiceLevel(MqttQualityOfServiceLevel.ExactlyOnce).Build()).WithinDeadline();
+        }
+
+        await client.DisconnectAsync().WithinDeadline();
     }
 
     public MqttMessage Message(string text, string level = "a") => new($"{Topic}/{level}", Some.Bytes(text));

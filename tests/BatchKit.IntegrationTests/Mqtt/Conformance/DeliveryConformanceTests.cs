@@ -34,6 +34,19 @@ public sealed class DeliveryConformanceTests(ConformanceBrokers brokers) : Confo
 
     [Theory]
     [MemberData(nameof(Cases))]
+    public Task Messages_that_others_publish_with_quality_2_arrive_once_and_in_order(string broker, string scheme, MqttVersion version) => RunAsync(broker, scheme, version, static async scene =>
+    {
+        var arrived = await scene.ReceiveAsync();
+
+        await scene.PublishExactlyOnceAsync(scene.Lines(100));
+        await scene.PublishAsync(scene.Message("end"));
+
+        await arrived.WaitForMessagesAsync(101).WithinDeadline();
+        Assert.Equal([.. Some.Lines(100), "end"], arrived.Texts);
+    });
+
+    [Theory]
+    [MemberData(nameof(Cases))]
     public Task A_subscription_of_quality_0_gets_messages_of_quality_1(string broker, string scheme, MqttVersion version) => RunAsync(broker, scheme, version, static async scene =>
     {
         var arrived = await scene.ReceiveAsync(subscribe: static subscription => subscription.QualityOfService = MqttQualityOfService.AtMostOnce);

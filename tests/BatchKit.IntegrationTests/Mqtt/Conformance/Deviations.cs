@@ -11,6 +11,7 @@ internal static class Deviations
         (ConformanceBrokers.MqttNet, null, Shared, "It has no shared subscriptions."),
         (ConformanceBrokers.RabbitMq, null, Shared, "It refuses the filter, or ends the connection."),
         (ConformanceBrokers.Aedes, null, Shared, "It has no shared subscriptions."),
+        (ConformanceBrokers.RabbitMq, null, nameof(DeliveryConformanceTests.Messages_that_others_publish_with_quality_2_arrive_once_and_in_order), "It acknowledges them as messages of quality 1, and their publisher waits for more."),
         (ConformanceBrokers.RabbitMq, null, nameof(DeliveryConformanceTests.A_topic_may_have_any_character_and_empty_levels), "Topics become routing keys, in which a full stop is what a slash is here."),
         (ConformanceBrokers.RabbitMq, null, nameof(DeliveryConformanceTests.A_retained_message_comes_to_who_subscribes_later_and_says_so), "A filter with wildcards gets no retained messages."),
         (ConformanceBrokers.RabbitMq, "ws", nameof(SessionConformanceTests.A_will_is_not_published_after_an_orderly_end), "The end of a WebSocket publishes the will, also behind a DISCONNECT."),

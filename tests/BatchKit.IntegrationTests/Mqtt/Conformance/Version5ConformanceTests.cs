@@ -1,5 +1,7 @@
 using BatchKit.Mqtt;
 using BatchKit.Testing;
+using BatchKit.TestServers.Network;
+using BatchKit.Transports;
 
 namespace BatchKit.IntegrationTests.Mqtt.Conformance;
 
@@ -119,6 +121,52 @@ public sealed class Version5ConformanceTests(ConformanceBrokers brokers) : Confo
 
         await arrived.WaitForMessagesAsync(2).WithinDeadline();
         Assert.Equal(["retained", "end"], arrived.Texts);
+    });
+
+    [Theory]
+    [MemberData(nameof(NewCases))]
+    public Task A_session_whose_time_is_up_has_nothing_for_its_client(string broker, string scheme) => RunAsync(broker, scheme, MqttVersion.V5, static async scene =>
+    {
+        var clientId = Some.Name("session");
+        var address = scene.Options().Server;
+        var others = await scene.ReceiveAsync($"{scene.Topic}/will");
+        await using (var proxy = TcpProxy.Start(address.Host, address.Port))
+        {
+            var transport = scene.Sender(options =>
+            {
+                (options.Server, options.ClientId, options.SharesConnection) = (new UriBuilder(address) { Port = proxy.Port }.Uri, clientId, true);
+                (options.SessionExpiry, options.ReconnectDelay, options.MaxReconnectDelay) = (TimeSpan.FromSeconds(1), TimeSpan.FromMinutes(1), TimeSpan.FromMinutes(1));
+                // A will that would wait for longer is published at the session's end (MQTT 5, section 3.1.3.2.2).
+                options.Will = new MqttWill(scene.Message("the session's end", "will"), TimeSpan.FromHours(1));
+                options.Subscriptions.Add(new MqttSubscription { Filter = $"{scene.Topic}/a" });
+            });
+            await using var receiver = await scene.ReceiveSharedAsync(transport, new CollectingTransport());
+            proxy.ResetAll();
+            await scene.PublishAsync(scene.Message("missed"));
+            await others.WaitForMessagesAsync(1).WithinDeadline();
+        }
+
+        var arrived = await scene.ReceiveAsync($"{scene.Topic}/a", options => options.ClientId = clientId);
+        await scene.PublishAsync(scene.Message("end"));
+
+        await arrived.WaitForMessagesAsync(1).WithinDeadline();
+        Assert.Equal(["end"], arrived.Texts);
+    });
+
+    // The others send no client away.
+    [Theory]
+    [InlineData(ConformanceBrokers.MqttNet, "mqtt")]
+    [InlineData(ConformanceBrokers.MqttNet, "mqtts")]
+    public Task Who_is_sent_to_another_server_says_which(string broker, string scheme) => RunAsync(broker, scheme, MqttVersion.V5, static async scene =>
+    {
+        var options = scene.Options(static options => (options.ClientId, options.FailFast) = (Some.Name(ConformanceBrokers.SentAway), true));
+        options.Subscriptions.Add(new MqttSubscription { Filter = scene.Topic });
+        await using var receiver = new MqttReceiver(options, MqttEnds.Node, new BatchReceiver(new CollectingTransport()));
+
+        var failure = await Assert.ThrowsAsync<IOException>(() => receiver.StartAsync(CancellationToken.None).WithinDeadline());
+
+        Assert.Contains(nameof(MqttReasonCode.UseAnotherServer), failure.Message, StringComparison.Ordinal);
+        Assert.Contains(ConformanceBrokers.OtherServer, failure.Message, StringComparison.Ordinal);
     });
 
     [Theory]

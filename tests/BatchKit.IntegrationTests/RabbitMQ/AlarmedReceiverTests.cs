@@ -64,7 +64,7 @@ public sealed class AlarmedReceiverTests(OwnRabbitMqFixture fixture) : IClassFix
 
         await AssertWholeAsync(node.Received);
         await node.WaitForHealthAsync(HealthStatus.Healthy);
-        await Until.TrueAsync(async () => await CountAsync(server, "list_connections") == connections);
+        await AssertNoneLeftAsync(server, "list_connections", connections);
     }
 
     [Fact]
@@ -98,7 +98,7 @@ public sealed class AlarmedReceiverTests(OwnRabbitMqFixture fixture) : IClassFix
 
         await AssertWholeAsync(path.Arrived);
         await Until.TrueAsync(() => path.Receiver.Fault is null);
-        await Until.TrueAsync(async () => await CountAsync(server, "list_channels") == channels);
+        await AssertNoneLeftAsync(server, "list_channels", channels);
     }
 
     [Fact]
@@ -130,7 +130,7 @@ public sealed class AlarmedReceiverTests(OwnRabbitMqFixture fixture) : IClassFix
 
         await AssertWholeAsync(node.Received);
         await node.WaitForHealthAsync(HealthStatus.Healthy);
-        await Until.TrueAsync(async () => await CountAsync(server, "list_channels") == channels);
+        await AssertNoneLeftAsync(server, "list_channels", channels);
     }
 
     // Frames wait for the receiver, the first of them at the next hop.
@@ -168,6 +168,13 @@ public sealed class AlarmedReceiverTests(OwnRabbitMqFixture fixture) : IClassFix
     {
         await arrived.WaitForMessagesAsync(Waiting + Meanwhile);
         Assert.Equal(Some.Lines(Waiting + Meanwhile), arrived.Texts);
+    }
+
+    // Fewer are left when the broker still closed those of the test before at the first count, or a look at the topology was under way.
+    private static Task AssertNoneLeftAsync(RabbitMqServer server, string list, int before)
+    {
+        var now = 0L;
+        return Until.TrueAsync(async () => (now = await CountAsync(server, list)) <= before, () => Task.FromResult(now), $"{list} has at most {before}.");
     }
 
     private static async Task<int> CountAsync(RabbitMqServer server, string list) =>

@@ -55,7 +55,8 @@ public sealed class SessionTcpClient(Func<IPEndPoint> gateway) : IAsyncDisposabl
             }
             catch (Exception cut) when (cut is SocketException or IOException or ObjectDisposedException or OperationCanceledException)
             {
-                await Task.Delay(Pause, TimeProvider.System, CancellationToken.None);
+                if (!_ending.IsCancellationRequested)
+                    await Task.Delay(Pause, TimeProvider.System, CancellationToken.None);
             }
         }
     }

@@ -148,7 +148,7 @@ internal sealed class ForwardedWork
     {
         if (session.Acknowledges && !output.TryWrite(_connection, "ended\r\n"))
             return false;
-        return output.TryWrite(_connection, ControlMessage.Close.ToPayload(), MessageHeader.Control);
+        return output.TryWrite(_connection, ConnectionNotice.Closed.Payload, ConnectionNotice.Closed.Header);
     }
 
     private bool TryWriteRange(IOutputBuffer output, string word, long from, long to) => output.TryWrite(_connection, $"{word} {from} {to}\r\n");

@@ -17,10 +17,5 @@ public sealed class EdgeWorkerProcess : SampleProcess
 
     /// <summary>Starts it and waits until it listens.</summary>
     /// <param name="limit">Its limits of idle and slow clients.</param>
-    public static async Task<EdgeWorkerProcess> StartAsync(TimeSpan limit)
-    {
-        var process = new EdgeWorkerProcess(limit);
-        await process.WaitForOutputAsync("port ");
-        return process;
-    }
+    public static Task<EdgeWorkerProcess> StartAsync(TimeSpan limit) => WhenUpAsync(new EdgeWorkerProcess(limit), "port ");
 }

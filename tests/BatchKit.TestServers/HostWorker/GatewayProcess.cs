@@ -31,10 +31,5 @@ public sealed class GatewayProcess : SampleProcess
 
     /// <summary>Starts it and waits until it listens.</summary>
     /// <param name="settings">What it should do.</param>
-    public static async Task<GatewayProcess> StartAsync(GatewaySettings settings)
-    {
-        var process = new GatewayProcess(settings);
-        await process.WaitForOutputAsync("port ");
-        return process;
-    }
+    public static Task<GatewayProcess> StartAsync(GatewaySettings settings) => WhenUpAsync(new GatewayProcess(settings), "port ");
 }

@@ -16,20 +16,7 @@ public sealed partial class MeadowProcess : SampleProcess
 
     /// <summary>Starts it on a free port, and waits until it is up.</summary>
     /// <exception cref="ServerStartException">It ended instead, or took too long.</exception>
-    public static async Task<MeadowProcess> StartAsync()
-    {
-        var game = new MeadowProcess();
-        try
-        {
-            await game.WaitForOutputAsync("Application started.");
-            return game;
-        }
-        catch
-        {
-            game.Dispose();
-            throw;
-        }
-    }
+    public static Task<MeadowProcess> StartAsync() => WhenUpAsync(new MeadowProcess(), "Application started.");
 
     [GeneratedRegex(@"Now listening on: (?<address>http://\S+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex Address { get; }

@@ -26,20 +26,8 @@ public sealed partial class MudProcess : SampleProcess
 
     /// <summary>Starts it, on free ports unless told otherwise, and waits until it is up.</summary>
     /// <exception cref="ServerStartException">It ended instead, or took too long.</exception>
-    public static async Task<MudProcess> StartAsync(params string[] arguments)
-    {
-        var mud = Run(arguments.Contains(HttpPort, StringComparer.Ordinal) ? arguments : [HttpPort, "0", .. arguments]);
-        try
-        {
-            await mud.WaitForOutputAsync("Ctrl-C ends it.");
-            return mud;
-        }
-        catch
-        {
-            mud.Dispose();
-            throw;
-        }
-    }
+    public static Task<MudProcess> StartAsync(params string[] arguments) =>
+        WhenUpAsync(Run(arguments.Contains(HttpPort, StringComparer.Ordinal) ? arguments : [HttpPort, "0", .. arguments]), "Ctrl-C ends it.");
 
     /// <summary>Starts it with just these arguments, and does not wait.</summary>
     public static MudProcess Run(params string[] arguments) => new(arguments);

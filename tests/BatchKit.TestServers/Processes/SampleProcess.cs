@@ -64,6 +64,24 @@ public abstract class SampleProcess : IDisposable
         }
     }
 
+    /// <summary>Waits until a process that was just started has written a text, and ends it when it does not.</summary>
+    /// <exception cref="ServerStartException">It ended without, or took too long.</exception>
+    protected static async Task<T> WhenUpAsync<T>(T process, string text)
+        where T : SampleProcess
+    {
+        ArgumentNullException.ThrowIfNull(process);
+        try
+        {
+            await process.WaitForOutputAsync(text);
+            return process;
+        }
+        catch
+        {
+            process.Dispose();
+            throw;
+        }
+    }
+
     /// <summary>Waits until it has ended, and returns its exit code.</summary>
     /// <param name="limit">How long it may take; a minute when null.</param>
     /// <exception cref="TimeoutException">It goes on.</exception>

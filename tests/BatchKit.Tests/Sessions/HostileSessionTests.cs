@@ -135,9 +135,7 @@ public sealed class HostileSessionTests : IAsyncDisposable
     public async Task A_flood_of_opens_ends_at_the_limit_and_leaves_those_that_wait()
     {
         await using var rig = new SessionRig(new SessionOptions { MaxSessions = 10 });
-        var mine = rig.Connections.Open();
-        var session = rig.Open(mine);
-        rig.Cut(mine);
+        var session = rig.OpenAway();
         rig.Output.Write(session.Handle, "kept");
         await rig.SettleAsync();
         OutputHandle[] attackers = [.. Enumerable.Range(0, 1000).Select(_ => rig.Connections.Open())];
@@ -188,9 +186,7 @@ public sealed class HostileSessionTests : IAsyncDisposable
     [Fact]
     public async Task A_connection_that_ends_before_the_first_write_loses_nothing()
     {
-        var connection = _rig.Connections.Open();
-        var session = _rig.Open(connection);
-        _rig.Cut(connection);
+        var session = _rig.OpenAway();
         await WriteAsync(session, "first");
         var second = _rig.Connections.Open();
 

@@ -13,9 +13,7 @@ public sealed class SessionExpiryTests : IAsyncDisposable
     [Fact]
     public async Task An_expired_message_in_a_session_is_a_gap_and_counted()
     {
-        var first = _rig.Connections.Open();
-        var session = _rig.Open(first);
-        _rig.Cut(first);
+        var session = _rig.OpenAway();
         foreach (var (text, header) in new[] { ("old", Second), ("as old", Second), ("chat", null), ("old too", Second), ("more chat", null) })
             _rig.Output.Write(session.Handle, text, header);
         await _rig.SettleAsync();
@@ -34,9 +32,7 @@ public sealed class SessionExpiryTests : IAsyncDisposable
     [Fact]
     public async Task A_client_that_resumes_again_is_told_again_and_the_loss_counts_once()
     {
-        var first = _rig.Connections.Open();
-        var session = _rig.Open(first);
-        _rig.Cut(first);
+        var session = _rig.OpenAway();
         _rig.Output.Write(session.Handle, "old", Second);
         await _rig.SettleAsync();
         _rig.Clock.Advance(TimeSpan.FromSeconds(1));
@@ -59,9 +55,7 @@ public sealed class SessionExpiryTests : IAsyncDisposable
     [Fact]
     public async Task A_telnet_client_does_not_get_what_has_expired()
     {
-        var first = _rig.Connections.Open();
-        var session = _rig.Open(first, acknowledges: false);
-        _rig.Cut(first);
+        var session = _rig.OpenAway(acknowledges: false);
         _rig.Output.Write(session.Handle, "old", Second);
         _rig.Output.Write(session.Handle, "chat");
         await _rig.SettleAsync();
@@ -77,9 +71,7 @@ public sealed class SessionExpiryTests : IAsyncDisposable
     [Fact]
     public async Task The_time_in_the_buffer_before_the_session_counts_too()
     {
-        var first = _rig.Connections.Open();
-        var session = _rig.Open(first);
-        _rig.Cut(first);
+        var session = _rig.OpenAway();
         using (_rig.Output.BeginBufferingScope(session.Handle))
         {
             _rig.Output.Write(session.Handle, "expires in the buffer", new MessageHeader { TimeToLive = TimeSpan.FromMilliseconds(500) });
@@ -101,9 +93,7 @@ public sealed class SessionExpiryTests : IAsyncDisposable
     [Fact]
     public async Task What_is_forwarded_in_time_and_then_waits_in_the_buffer_expires_there_and_is_a_gap_at_the_next_resume()
     {
-        var first = _rig.Connections.Open();
-        var session = _rig.Open(first);
-        _rig.Cut(first);
+        var session = _rig.OpenAway();
         _rig.Output.Write(session.Handle, "value", Second);
         _rig.Output.Write(session.Handle, "chat");
         await _rig.SettleAsync();
@@ -125,9 +115,7 @@ public sealed class SessionExpiryTests : IAsyncDisposable
     [Fact]
     public async Task What_is_taken_up_in_time_arrives()
     {
-        var first = _rig.Connections.Open();
-        var session = _rig.Open(first);
-        _rig.Cut(first);
+        var session = _rig.OpenAway();
         _rig.Output.Write(session.Handle, "value", Second);
         await _rig.SettleAsync();
         _rig.Clock.Advance(TimeSpan.FromMilliseconds(999));

@@ -73,9 +73,7 @@ public sealed class SessionFaultTests : IAsyncDisposable
     public async Task A_gap_that_is_told_again_is_lost_once()
     {
         await using var rig = new SessionRig(new SessionOptions { MaxHistoryBytes = 1024 });
-        var first = rig.Connections.Open();
-        var session = rig.Open(first);
-        rig.Cut(first);
+        var session = rig.OpenAway();
         for (var line = 0; line < 20; line++)
             rig.Output.Write(session.Handle, "line");
         await rig.SettleAsync();
@@ -90,9 +88,7 @@ public sealed class SessionFaultTests : IAsyncDisposable
     public async Task Values_that_change_often_push_out_no_chat()
     {
         await using var rig = new SessionRig(new SessionOptions { MaxHistoryBytes = 1024 });
-        var first = rig.Connections.Open();
-        var session = rig.Open(first);
-        rig.Cut(first);
+        var session = rig.OpenAway();
         rig.Output.Write(session.Handle, "chat");
         for (var round = 1; round <= 1000; round++)
         {
@@ -159,9 +155,7 @@ public sealed class SessionFaultTests : IAsyncDisposable
 
     private static Session OpenAway(SessionRig rig)
     {
-        var connection = rig.Connections.Open();
-        var session = rig.Open(connection);
-        rig.Cut(connection);
+        var session = rig.OpenAway();
         return session;
     }
 }

@@ -73,9 +73,7 @@ public sealed class SessionGroupTests : IAsyncDisposable
     [Fact]
     public async Task Close_ends_a_session_that_is_away_at_once()
     {
-        var connection = _rig.Connections.Open();
-        var session = _rig.Open(connection);
-        _rig.Cut(connection);
+        var session = _rig.OpenAway();
 
         _rig.Output.Write(session.Handle, ControlMessage.Close);
         await _rig.SettleAsync();

@@ -64,9 +64,7 @@ public sealed class SessionRegistrationTests
     public async Task Instruments_tell_of_sessions_that_wait()
     {
         await using var rig = new SessionRig();
-        var connection = rig.Connections.Open();
-        var session = rig.Open(connection);
-        rig.Cut(connection);
+        var session = rig.OpenAway();
         rig.Output.Write(session.Handle, "waits");
         await rig.SettleAsync();
 

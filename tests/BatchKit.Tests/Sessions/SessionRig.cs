@@ -30,6 +30,15 @@ internal sealed class SessionRig : IAsyncDisposable
     public Session Open(OutputHandle connection, bool acknowledges = true) =>
         Sessions.TryOpen(connection, acknowledges, out var session) ? session : throw new InvalidOperationException("No session was opened.");
 
+    /// <summary>Opens a session whose client has gone since.</summary>
+    public Session OpenAway(bool acknowledges = true)
+    {
+        var connection = Connections.Open();
+        var session = Open(connection, acknowledges);
+        Cut(connection);
+        return session;
+    }
+
     public SessionInput Say(OutputHandle connection, string line) => Sessions.Receive(connection, Encoding.UTF8.GetBytes(line));
 
     /// <summary>Waits until what was written is with the connections. Forwarded output is written by the first flush's sends.</summary>

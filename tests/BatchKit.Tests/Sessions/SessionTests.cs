@@ -183,9 +183,7 @@ public sealed class SessionTests : IAsyncDisposable
     [Fact]
     public async Task A_session_keeps_the_newest_value_of_each_key_and_tells_which_numbers_it_skips()
     {
-        var first = _rig.Connections.Open();
-        var session = _rig.Open(first);
-        _rig.Cut(first);
+        var session = _rig.OpenAway();
         for (var step = 1; step <= 3; step++)
         {
             _rig.Output.WriteLatest(session.Handle, key: 1, "x"u8);
@@ -207,9 +205,7 @@ public sealed class SessionTests : IAsyncDisposable
     public async Task Limits_drop_the_oldest_and_the_client_is_told_exactly_which()
     {
         await using var rig = new SessionRig(new SessionOptions { MaxHistoryBytes = 1024 });
-        var first = rig.Connections.Open();
-        var session = rig.Open(first);
-        rig.Cut(first);
+        var session = rig.OpenAway();
         for (var line = 1; line <= 20; line++)
             rig.Output.Write(session.Handle, "line");
         await rig.SettleAsync();
@@ -298,9 +294,7 @@ public sealed class SessionTests : IAsyncDisposable
         await using var rig = new SessionRig(new SessionOptions { MaxTotalBytes = 4096 });
         for (var client = 0; client < 50; client++)
         {
-            var connection = rig.Connections.Open();
-            var session = rig.Open(connection);
-            rig.Cut(connection);
+            var session = rig.OpenAway();
             for (var line = 0; line < 20; line++)
                 rig.Output.Write(session.Handle, "line");
         }

@@ -74,9 +74,14 @@ internal sealed class HistoryChecker
             return $"it arrived at {first.At} and at {second.At}, and {first.At} did not end";
 
         // What the process that ended had not acknowledged is the last that it received from that writer.
-        var later = _stories.Received[first.At].Skip(first.Place + 1).FirstOrDefault(other => other.Story.Writer == story.Writer && other.Story.Arrivals.TrueForAll(arrival => arrival.At.Node != first.At.Node || arrival.At.Version <= first.At.Version));
+        var later = _stories.Received[first.At].Skip(first.Place + 1).FirstOrDefault(other => other.Story.Writer == story.Writer
+            && other.Story.Arrivals.TrueForAll(arrival => arrival.At.Node != first.At.Node || arrival.At.Version <= first.At.Version) && !MayBeForgotten(other.Story, first, second));
         return later.Story is null ? null : $"it arrived at {first.At} and at {second.At}, and {later.Story.Id}, which arrived behind it at {first.At}, did not";
     }
+
+    // A broker that is killed forgets what it delivered and had not confirmed yet, and may keep what lay before it on its disk.
+    private bool MayBeForgotten(MessageStory story, Arrival first, Arrival second) => _run.Faults.Any(made => made.Fault.Kind == FaultKind.KillBroker
+        && made.Ended >= first.Event.Time && made.Began <= second.Event.Time && (!story.IsAcknowledged || story.Settled!.Time >= made.Began));
 
     private IEnumerable<Violation> FindHandledAgain() =>
         from story in _stories.All

@@ -44,6 +44,18 @@ public sealed class HistoryCheckerTests
             .Arrive("gateway", 0, version: 2).Check());
 
     [Fact]
+    public void What_a_killed_broker_had_not_confirmed_need_not_come_again() =>
+        Assert.Empty(new HandMadeRun().Write(0).Write(1)
+            .Arrive("gateway", 0).Arrive("gateway", 1).Kill("game").Break(FaultKind.KillBroker, Fault.Broker).Kill("gateway")
+            .Arrive("gateway", 0, version: 2).Check());
+
+    [Fact]
+    public void What_a_killed_broker_had_confirmed_comes_again_behind_what_came_before_it() =>
+        Assert.Equal(["doubled"], new HandMadeRun().WriteAndSettle(0).WriteAndSettle(1)
+            .Arrive("gateway", 0).Arrive("gateway", 1).Break(FaultKind.KillBroker, Fault.Broker).Kill("gateway")
+            .Arrive("gateway", 0, version: 2).Check());
+
+    [Fact]
     public void A_message_may_not_come_again_at_another_process_while_the_first_lives() =>
         Assert.Equal(["doubled"], new HandMadeRun().WriteAndSettle(0).Arrive("gateway", 0).Arrive("gateway", 0, version: 2).Check());
 

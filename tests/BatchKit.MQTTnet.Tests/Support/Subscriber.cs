@@ -45,14 +45,25 @@ internal sealed class Subscriber
     public Task SubscribeAsync(string filter, MqttQualityOfServiceLevel qualityOfService = MqttQualityOfServiceLevel.AtLeastOnce) =>
         Client.SubscribeAsync(filter, qualityOfService).WithinDeadline();
 
-    public Task WaitForMessagesAsync(int count)
+    public async Task WaitForMessagesAsync(int count)
     {
+        Task enough;
         lock (_lock)
         {
             if (_messages.Count >= count)
-                return Task.CompletedTask;
+                return;
             (_wanted, _enough) = (count, new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously));
-            return _enough.Task.WithinDeadline();
+            enough = _enough.Task;
+        }
+
+        try
+        {
+            await enough.WithinDeadline();
+        }
+        catch (TimeoutException)
+        {
+            var arrived = Messages;
+            Assert.Fail($"{arrived.Count} of {count} messages arrived, the last with the text '{(arrived.Count == 0 ? null : arrived[^1].Text)}'; the client is {(Client.IsConnected ? "connected" : "disconnected")}.");
         }
     }
 

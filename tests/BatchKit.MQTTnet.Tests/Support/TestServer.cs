@@ -54,9 +54,10 @@ internal sealed class TestServer : IAsyncDisposable
         return client;
     }
 
+    /// <summary>Connects without a keep-alive: the server counts it by the clock of the system, so a machine that was suspended, or whose clock is set, loses every client.</summary>
     public Task ConnectAsync(IMqttClient client, string? clientId = null, Action<MqttClientOptionsBuilder>? configure = null)
     {
-        var builder = new MqttClientOptionsBuilder().WithTcpServer("127.0.0.1", _port).WithProtocolVersion(MqttProtocolVersion.V500).WithClientId(clientId ?? Some.Name("client"));
+        var builder = new MqttClientOptionsBuilder().WithNoKeepAlive().WithTcpServer("127.0.0.1", _port).WithProtocolVersion(MqttProtocolVersion.V500).WithClientId(clientId ?? Some.Name("client"));
         configure?.Invoke(builder);
         return client.ConnectAsync(builder.Build()).WithinDeadline();
     }

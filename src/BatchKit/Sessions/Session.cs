@@ -160,15 +160,23 @@ public sealed class Session
     /// <param name="greeting">What the client is told first.</param>
     /// <param name="lastReceived">What the client has received; null to go on behind what was handed to a connection.</param>
     /// <param name="now">A timestamp.</param>
+    /// <param name="pause">How long a connection that has the session already waits to get its history once more.</param>
     /// <param name="older">The connection that it had; <c>default</c> for none.</param>
     /// <returns>False when it has ended, or has never sent that number.</returns>
-    internal bool TryAttach(OutputHandle connection, SessionGreeting greeting, long? lastReceived, long now, out OutputHandle older)
+    internal bool TryAttach(OutputHandle connection, SessionGreeting greeting, long? lastReceived, long now, long pause, out OutputHandle older)
     {
         lock (_lock)
         {
             older = _connection;
             if (_hasEnded || _isClosing || lastReceived < 0 || lastReceived > _taken)
                 return false;
+            if (older == connection)
+            {
+                if (!MayRepeat(now, pause))
+                    return true;
+                _rewoundAt = now;
+            }
+
             _connection = connection;
             _greeting = Acknowledges ? greeting : SessionGreeting.None;
             _since = now;
@@ -196,7 +204,7 @@ public sealed class Session
         }
     }
 
-    /// <summary>Forgets what the client has. A client that says the same number again lacks what was handed to its connection since: it was lost under way, and is forwarded again, once in a while: a short line must not cost a whole history each time.</summary>
+    /// <summary>Forgets what the client has. A client that says the same number again lacks what was handed to its connection since: it was lost under way, and is forwarded again, once in a while.</summary>
     /// <returns>False when it can't have it, speaks through a connection that the session has left, or gets no numbers.</returns>
     internal bool Acknowledge(OutputHandle connection, long number, long now, long pause)
     {
@@ -205,7 +213,7 @@ public sealed class Session
             if (!Acknowledges || _hasEnded || _connection != connection || number < 0 || number > _taken)
                 return false;
             _since = now;
-            if (number == _acknowledged && number < _next - 1 && (_rewoundAt is not { } rewound || now - rewound >= pause))
+            if (number == _acknowledged && number < _next - 1 && MayRepeat(now, pause))
             {
                 _next = number + 1;
                 _rewoundAt = now;
@@ -292,6 +300,9 @@ public sealed class Session
     }
 
     private bool IsUpToDate => _next >= _history.Next && _greeting == SessionGreeting.None;
+
+    // A short line must not cost a whole history each time.
+    private bool MayRepeat(long now, long pause) => _rewoundAt is not { } rewound || now - rewound >= pause;
 
     private void CountLost(long messages)
     {

@@ -106,7 +106,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
 
         SessionCounters.Add(ref _counters.Opened, 1);
         _notices.TryTake(connection, out _);
-        session.TryAttach(connection, SessionGreeting.Opened, lastReceived: null, now, out _);
+        session.TryAttach(connection, SessionGreeting.Opened, lastReceived: null, now, RepeatPause, out _);
         if (Bind(session, connection) is { } former)
             End(former);
         Forward(session);
@@ -281,7 +281,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
 
         // Before the connection has the session: what another resume tells it from then on is newer.
         _notices.TryTake(connection, out var waiting);
-        if (!isKnown || !session!.TryAttach(connection, SessionGreeting.Resumed, session.Acknowledges ? lastReceived : null, _sweep.Now, out older))
+        if (!isKnown || !session!.TryAttach(connection, SessionGreeting.Resumed, session.Acknowledges ? lastReceived : null, _sweep.Now, RepeatPause, out older))
         {
             if (waiting is not null)
                 Tell(connection, waiting);
@@ -303,9 +303,11 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         return true;
     }
 
+    private long RepeatPause => SecondsBetweenRepeats * _timeProvider.TimestampFrequency;
+
     private bool TryAcknowledge(OutputHandle connection, long number, out Session? session)
     {
-        if (_table.TryGetByConnection(connection, out session) && session.Acknowledge(connection, number, _sweep.Now, SecondsBetweenRepeats * _timeProvider.TimestampFrequency))
+        if (_table.TryGetByConnection(connection, out session) && session.Acknowledge(connection, number, _sweep.Now, RepeatPause))
         {
             Forward(session);
             return true;

@@ -32,6 +32,27 @@ public sealed class SessionFaultTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_client_that_resumes_again_at_its_connection_gets_its_history_once_in_a_while()
+    {
+        var connection = _rig.Connections.Open();
+        var session = _rig.Open(connection);
+        _rig.Output.Write(session.Handle, "a");
+        await _rig.SettleAsync();
+        _rig.Say(connection, $"session resume {session.Token} 0");
+        var first = await _rig.ReadAsync(connection);
+
+        for (var line = 0; line < 100; line++)
+            _rig.Say(connection, $"session resume {session.Token} 0");
+        var atOnce = await _rig.ReadAsync(connection);
+        _rig.Clock.Advance(TimeSpan.FromSeconds(15));
+        _rig.Say(connection, $"session resume {session.Token} 0");
+
+        Assert.Equal(["resumed 1", "1 a"], first.TakeLast(2));
+        Assert.Empty(atOnce);
+        Assert.Equal(["resumed 1", "1 a"], await _rig.ReadAsync(connection));
+    }
+
+    [Fact]
     public async Task Sessions_outlive_a_process_that_stood_still_for_longer_than_clients_may_be_away()
     {
         var (first, second) = (_rig.Connections.Open(), _rig.Connections.Open());

@@ -13,7 +13,7 @@ namespace BatchKit.MQTTnet;
 /// <summary>Injects batches into the MQTTnet server of an application: a handle is a topic. Messages are injected only as fast as connected subscribers read them.</summary>
 /// <remarks>
 /// By default the server queues at most 1000 messages for each client and then silently drops the oldest. This transport watches the queues of connected clients and
-/// waits for capacity, at most <see cref="MqttServerTransportOptions.SlowSubscriberTimeout"/> for all of them together. So a subscriber that reads loses nothing. Messages
+/// waits for capacity, at most <see cref="MqttServerTransportOptions.SlowSubscriberTimeout"/> for all of them together. So a subscriber that reads a quarter of its queue within that time loses nothing. Messages
 /// dropped for others are counted and logged. The transport does not wait for sessions whose client is not connected. The server keeps references to payloads and lists for an
 /// unlimited time, so the transport copies each batch into new memory that is never pooled. The application owns the server. Control messages are not injected.
 /// Concurrent sends take turns. Thread-safe.

@@ -24,6 +24,7 @@ public sealed class BadNeighbourTests
     [InlineData(OverflowPolicy.DropOldest)]
     public async Task While_a_broker_is_away_for_ten_minutes_no_local_message_is_refused_dropped_or_delayed(OverflowPolicy policy)
     {
+        const int lines = 20;
         await using var buffer = WithBrokerAway(policy);
         var local = OutputHandle.Connection(node: 1, sequence: 1);
         var group = Some.Group();
@@ -39,7 +40,7 @@ public sealed class BadNeighbourTests
                 waits.Add(buffer.WriteAsync(OutputHandle.Connection(node: 2, sequence: second + 1), Kilobyte).AsTask());
             await using (buffer.BeginBufferingScope(local))
             {
-                for (var line = 0; line < 100; line++, written++)
+                for (var line = 0; line < lines; line++, written++)
                     Assert.True(buffer.TryWrite(local, Line), $"Line {line} of second {second} was refused.");
             }
 
@@ -49,7 +50,7 @@ public sealed class BadNeighbourTests
         }
 
         Assert.Equal(written, _arrived.MessagesFor(local).Count);
-        Assert.All(_arrived.Batches.Where(batch => batch.Handle == local), batch => Assert.Equal(100, batch.Messages.Count));
+        Assert.All(_arrived.Batches.Where(batch => batch.Handle == local), batch => Assert.Equal(lines, batch.Messages.Count));
         Assert.Equal(0, buffer.GetPendingBytes(local));
         Assert.InRange(mostPending, Capacity / 2, Capacity);
         Assert.Equal(0, waits.Count(wait => wait.IsFaulted));

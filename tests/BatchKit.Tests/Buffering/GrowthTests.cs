@@ -22,12 +22,21 @@ public sealed class GrowthTests
 
     [Theory]
     [MemberData(nameof(Shapes))]
-    public void A_message_allocates_as_much_in_a_scope_of_256_MiB_as_in_one_of_1_KiB(int maxBatchBytes, int maxBatchMessages)
+    public void A_message_allocates_as_much_in_a_scope_of_16_MiB_as_in_one_of_1_KiB(int maxBatchBytes, int maxBatchMessages) =>
+        AssertAllocatesAsMuch(maxBatchBytes, maxBatchMessages, [100 * Kilobyte, 2 * 1024 * Kilobyte, 16 * 1024 * Kilobyte]);
+
+    [Theory]
+    [MemberData(nameof(Shapes))]
+    [Trait("Lane", "night: many handles or messages")]
+    public void A_message_allocates_as_much_in_a_scope_of_256_MiB_as_in_one_of_1_KiB(int maxBatchBytes, int maxBatchMessages) =>
+        AssertAllocatesAsMuch(maxBatchBytes, maxBatchMessages, [256 * 1024 * Kilobyte]);
+
+    private static void AssertAllocatesAsMuch(int maxBatchBytes, int maxBatchMessages, int[] scopes)
     {
         var options = new OutputBufferOptions { MaxBatchBytes = maxBatchBytes, MaxBatchMessages = maxBatchMessages, MaxSendBytes = 1 << 30, MaxBufferedBytes = 1L << 31 };
         var small = BytesPerMessage(options, scopeBytes: Kilobyte);
 
-        foreach (var scopeBytes in (int[])[100 * Kilobyte, 2 * 1024 * Kilobyte, 16 * 1024 * Kilobyte, 256 * 1024 * Kilobyte])
+        foreach (var scopeBytes in scopes)
         {
             var bytes = BytesPerMessage(options, scopeBytes);
             Assert.True(bytes <= 3 * small, $"{bytes} bytes a message in a scope of {scopeBytes} bytes, {small} in one of 1 KiB.");

@@ -132,7 +132,7 @@ public sealed class BadNeighbourTests
     private void PassTime(OutputBuffer buffer)
     {
         for (var step = 0; step < 100_000 && buffer.GetStatistics().PendingMessages > 0; step++)
-            _clock.Advance(Options.RetryDelay / 2);
+            _clock.AdvanceToNextTimer();
 
         // The pause after the last failure.
         _clock.Advance(Options.MaxRetryDelay);

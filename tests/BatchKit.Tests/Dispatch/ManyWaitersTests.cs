@@ -37,7 +37,7 @@ public sealed class ManyWaitersTests
     public void A_flush_is_done_when_exactly_the_batches_before_it_are_settled()
     {
         var random = new Random(1);
-        for (var round = 0; round < 200; round++)
+        for (var round = 0; round < 50; round++)
         {
             var queue = new FlushQueue();
             var unsettled = new List<long>();
@@ -85,6 +85,7 @@ public sealed class ManyWaitersTests
     }
 
     [Fact]
+    [Trait("Lane", "night: many handles or messages")]
     public async Task Many_writers_that_wait_for_capacity_are_cancelled_before_the_deadline()
     {
         var stalled = _transport.Stall();
@@ -104,6 +105,7 @@ public sealed class ManyWaitersTests
     }
 
     [Fact]
+    [Trait("Lane", "night: many handles or messages")]
     public async Task Many_flushes_of_one_handle_complete_before_the_deadline()
     {
         var stalled = _transport.Stall();

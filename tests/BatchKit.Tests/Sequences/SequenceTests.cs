@@ -4,6 +4,7 @@ using FsCheck.Fluent;
 
 namespace BatchKit.Tests.Sequences;
 
+[Trait("Figures", "more in .ci/run and at night")]
 public sealed class SequenceTests
 {
     // 150 by default; .ci/run sets BATCHKIT_TEST_SEQUENCES=2000, and the night 100000.

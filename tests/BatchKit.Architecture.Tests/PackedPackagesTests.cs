@@ -80,7 +80,7 @@ public sealed class PackedPackagesTests(PackedPackagesTests.PackedPackages packe
     public void A_package_readme_has_no_link_that_is_dead_on_a_gallery() => Assert.All(packed.Manifests, manifest => Assert.Empty(DocumentTests.RelativeLinks(manifest.Readme)));
 
     [Fact]
-    [Trait("Lane", "slow: projects are built")]
+    [Trait("Lane", "night: projects are built")]
     public async Task An_application_with_older_extensions_restores_with_warnings_as_errors()
     {
         var folder = Directory.CreateDirectory(Path.Combine(packed.Folder, "older-application")).FullName;
@@ -93,7 +93,7 @@ public sealed class PackedPackagesTests(PackedPackagesTests.PackedPackages packe
     }
 
     [Fact]
-    [Trait("Lane", "slow: projects are built")]
+    [Trait("Lane", "night: projects are built")]
     public async Task A_console_program_attaches_streams_and_broadcasts_without_the_web_framework()
     {
         var folder = Directory.CreateDirectory(Path.Combine(packed.Folder, "console-program")).FullName;

@@ -1,6 +1,6 @@
 namespace BatchKit.Architecture.Tests;
 
-[Trait("Lane", "slow: publishing a trimmed program takes a minute")]
+[Trait("Lane", "night: publishing a trimmed program takes a minute")]
 public sealed class TrimTests
 {
     private const int RestoreTries = 3;

@@ -6,7 +6,7 @@ using BatchKit.TestServers.Processes;
 namespace BatchKit.Bench.Tests;
 
 /// <summary>Ctrl-C and SIGTERM while a suite is measured: no process is left.</summary>
-[Trait("Lane", "slow: suites are begun")]
+[Trait("Lane", "night: suites are begun")]
 public sealed class InterruptionTests : IDisposable
 {
     private readonly Scratch _scratch = new();

@@ -4,7 +4,7 @@ using BatchKit.TestServers.Processes;
 namespace BatchKit.Bench.Tests;
 
 /// <summary><c>gate</c> and <c>compare</c> build and run a user's project.</summary>
-[Trait("Lane", "slow: projects are built and measured")]
+[Trait("Lane", "night: projects are built and measured")]
 public sealed class ProjectTests
 {
     private const string Gates = """

@@ -8,7 +8,7 @@ using Npgsql;
 namespace BatchKit.Bench.Tests;
 
 /// <summary><c>batchkit-bench run</c> with a user's messages and brokers.</summary>
-[Trait("Lane", "slow: suites are measured")]
+[Trait("Lane", "night: suites are measured")]
 public sealed class RunTests : IDisposable
 {
     private readonly Scratch _scratch = new();

@@ -3,7 +3,7 @@ using System.Text.RegularExpressions;
 namespace BatchKit.Bench.Tests;
 
 /// <summary>The workflow of docs/benchmarks-in-ci.md, run line by line in a repository made for it, with the packed tool from a feed of its own.</summary>
-[Trait("Lane", "slow: the tool is packed, and projects are built and measured")]
+[Trait("Lane", "night: the tool is packed, and projects are built and measured")]
 public sealed partial class WorkflowTests
 {
     // Higher than any version that was released.

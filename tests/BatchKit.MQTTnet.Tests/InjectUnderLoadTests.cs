@@ -11,7 +11,7 @@ using MQTTnet.Server;
 namespace BatchKit.MQTTnet.Tests;
 
 /// <summary>The server keeps references to payloads and lists of properties; were one of them used again, a message would carry another's content or a wrong length.</summary>
-[Trait("Lane", "slow: a load lasts for seconds")]
+[Trait("Lane", "night: a load lasts for seconds")]
 public sealed class InjectUnderLoadTests
 {
     private const int Messages = 100_000;

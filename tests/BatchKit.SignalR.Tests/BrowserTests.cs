@@ -6,7 +6,7 @@ using Microsoft.Playwright;
 namespace BatchKit.SignalR.Tests;
 
 /// <summary>The stock client for browsers, in a browser: JSON over WebSockets.</summary>
-[Trait("Lane", "slow: npm fetches the client")]
+[Trait("Lane", "night: npm fetches the client")]
 public sealed class BrowserTests(Chromium chromium)
 {
     private const string Connect = """

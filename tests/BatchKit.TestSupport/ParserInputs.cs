@@ -6,7 +6,7 @@ namespace BatchKit.TestSupport;
 /// <summary>The mutated inputs that a test gives a parser: how many there are, and how long one may take.</summary>
 public sealed class ParserInputs
 {
-    /// <summary>The environment variable that sets their number; .ci/run and the night set it to 1000000.</summary>
+    /// <summary>The environment variable that sets their number; the night sets it to 1000000.</summary>
     public const string Variable = "BATCHKIT_TEST_INPUTS";
 
     // An input takes microseconds. A machine that is busy or collects garbage makes that milliseconds, and only a loop that does not end makes it seconds.

@@ -53,7 +53,7 @@ internal sealed class MqttBenchmarks : ISuiteRunner
         MeasurePaced(suite, cast, duration, readings);
         if (IsOneBroker)
             return readings;
-        _servers = ServerTable.Measure(cast, suite.Rounds, suite.Iterations * duration, readings, everything);
+        _servers = ServerTable.Measure(cast, suite.Rounds, suite.Iterations * duration, readings, everything && !IsShort);
         _settings = IsShort || !everything ? null : SettingsTables.Measure(cast, Math.Min(suite.Rounds, 3), suite.Iterations * duration);
         return readings;
     }

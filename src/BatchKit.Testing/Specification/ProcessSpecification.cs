@@ -20,7 +20,7 @@ public abstract class ProcessSpecification : SurroundingsSpecification
 
     /// <summary>Runs the explicit rules of this class, one after the other, in a new process, whose thread pool has one worker thread. It takes seconds; the trait <c>Lane</c> lets a run leave it out.</summary>
     [Fact]
-    [Trait("Lane", "slow: a process for each transport")]
+    [Trait("Lane", "night: a process for each transport")]
     public Task Holds_in_a_process_with_one_worker_thread() =>
         OwnProcess.RunAsync(GetType(), nameof(Listeners_that_throw_stop_nothing), nameof(Callers_that_block_the_only_worker_thread_lose_nothing));
 

@@ -16,7 +16,7 @@ using Microsoft.Extensions.DependencyInjection;
 namespace BatchKit.IntegrationTests.Groups;
 
 /// <summary>Groups over frames in PostgreSQL: each node has a queue of its own, and a group's output goes to all of them.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class PostgresFrameGroupTests(PostgresFixture fixture) : GroupSpecification
 {
     protected override async Task<IGroupPath> ConnectAsync(int nodes) => new QueuePath(await fixture.NewSchemaAsync(), nodes);
@@ -73,7 +73,7 @@ internal static class PostgresQueues
 }
 
 /// <summary>Groups over outboxes that forward to a broker: those of the nodes' own, and one that all nodes share.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public abstract class OutboxGroupSpecification(PostgresFixture fixture) : GroupSpecification
 {
     private protected PostgresFixture Fixture => fixture;
@@ -103,7 +103,7 @@ public abstract class OutboxGroupSpecification(PostgresFixture fixture) : GroupS
 }
 
 /// <summary>Groups over outboxes in front of RabbitMQ.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class RabbitMqOutboxGroupTests(PostgresFixture postgres, RabbitMqFixture fixture) : OutboxGroupSpecification(postgres)
 {
     protected override async Task<IGroupPath> ConnectAsync(int nodes) => new BrokerPath(await Fixture.NewSchemaAsync(), await fixture.GetAsync());
@@ -128,7 +128,7 @@ public sealed class RabbitMqOutboxGroupTests(PostgresFixture postgres, RabbitMqF
 }
 
 /// <summary>Groups over outboxes in front of MassTransit on RabbitMQ.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class MassTransitOutboxGroupTests(PostgresFixture postgres, RabbitMqFixture fixture) : OutboxGroupSpecification(postgres)
 {
     protected override async Task<IGroupPath> ConnectAsync(int nodes) => new BrokerPath(await Fixture.NewSchemaAsync(), MassTransitSome.Settings(await fixture.GetAsync(), Some.Name("groups")));
@@ -153,7 +153,7 @@ public sealed class MassTransitOutboxGroupTests(PostgresFixture postgres, Rabbit
 }
 
 /// <summary>Groups over outboxes in front of MQTT, in envelope mode.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class MqttOutboxGroupTests(PostgresFixture postgres, MosquittoFixture fixture) : OutboxGroupSpecification(postgres)
 {
     protected override async Task<IGroupPath> ConnectAsync(int nodes) => new BrokerPath(await Fixture.NewSchemaAsync(), await fixture.GetAsync());
@@ -182,7 +182,7 @@ public sealed class MqttOutboxGroupTests(PostgresFixture postgres, MosquittoFixt
 }
 
 /// <summary>Groups over outboxes in front of frames in PostgreSQL, with a schema for each node: one schema remembers each producer's last number, whatever the queue.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class PostgresOutboxGroupTests(PostgresFixture postgres) : OutboxGroupSpecification(postgres)
 {
     protected override async Task<IGroupPath> ConnectAsync(int nodes)

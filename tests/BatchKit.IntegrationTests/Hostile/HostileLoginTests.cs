@@ -14,7 +14,7 @@ using Microsoft.Extensions.Options;
 namespace BatchKit.IntegrationTests.Hostile;
 
 /// <summary>Each user name, password and virtual host that RabbitMQ's administrator can create is refused with an error that names the setting, or it works.</summary>
-[Trait("Lane", "slow: many hostile names and logins")]
+[Trait("Lane", "night: many hostile names and logins")]
 public sealed class HostileLoginTests(OwnRabbitMqFixture fixture) : IClassFixture<OwnRabbitMqFixture>
 {
     private const int Node = 2;

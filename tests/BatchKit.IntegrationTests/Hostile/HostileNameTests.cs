@@ -13,7 +13,7 @@ using Microsoft.Extensions.Options;
 namespace BatchKit.IntegrationTests.Hostile;
 
 /// <summary>Each name that a user can give to an object of a broker is refused with an error that names the setting, or it works; a neighbour with an ordinary name gets its own messages, and all of them.</summary>
-[Trait("Lane", "slow: many hostile names and logins")]
+[Trait("Lane", "night: many hostile names and logins")]
 public sealed class HostileNameTests(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, NatsFixture nats, PostgresFixture postgres)
 {
     private const int Node = 2;

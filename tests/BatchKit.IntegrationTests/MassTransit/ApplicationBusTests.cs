@@ -128,7 +128,7 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture, OwnRabbitMqFixt
     }
 
     [Fact]
-    [Trait("Lane", "slow: a queue of many frames")]
+    [Trait("Lane", "night: a queue of many frames")]
     public async Task Frames_for_a_full_queue_close_no_channel_of_the_applications_bus()
     {
         var server = await own.GetAsync();

@@ -63,7 +63,7 @@ public sealed class MassTransitLimitTests(RabbitMqFixture fixture, OwnRabbitMqFi
     }
 
     [Fact]
-    [Trait("Lane", "slow: messages of many megabytes")]
+    [Trait("Lane", "night: messages of many megabytes")]
     public async Task The_brokers_max_message_size_is_the_largest_frame_that_it_takes()
     {
         const int maxMessageBytes = 32 * 1024;

@@ -9,14 +9,14 @@ using Microsoft.Extensions.DependencyInjection;
 namespace BatchKit.IntegrationTests.MassTransit;
 
 /// <summary>Groups over buses of the buffers' own on RabbitMQ.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class RabbitMqBusGroupTests(RabbitMqFixture fixture) : GroupSpecification
 {
     protected override async Task<IGroupPath> ConnectAsync(int nodes) => new BusPath(MassTransitSome.Settings(await fixture.GetAsync(), Some.Name("groups")));
 }
 
 /// <summary>Groups over an in-memory bus that the nodes share.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class SharedBusGroupTests : GroupSpecification
 {
     protected override async Task<IGroupPath> ConnectAsync(int nodes)
@@ -28,7 +28,7 @@ public sealed class SharedBusGroupTests : GroupSpecification
 }
 
 /// <summary>Groups over the in-memory bus that a buffer has by default, which reaches one node.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class OwnBusGroupTests
 {
     [Theory]

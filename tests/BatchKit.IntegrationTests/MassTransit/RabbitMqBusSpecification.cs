@@ -5,7 +5,7 @@ using BatchKit.Transports;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class RabbitMqBusSpecification(RabbitMqFixture fixture) : TransportSpecification
 {
     protected override TransportPromises Promises =>

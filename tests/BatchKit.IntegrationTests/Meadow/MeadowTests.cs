@@ -7,7 +7,7 @@ using Microsoft.Playwright;
 namespace BatchKit.IntegrationTests.Meadow;
 
 /// <summary>The small game in a browser whose connection is slow: positions are latest values, chat is not.</summary>
-[Trait("Lane", "slow: a browser opens the page")]
+[Trait("Lane", "night: a browser opens the page")]
 public sealed class MeadowTests(Chromium chromium)
 {
     private const int Sheep = 100;

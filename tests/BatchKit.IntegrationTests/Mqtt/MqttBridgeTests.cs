@@ -7,7 +7,7 @@ using BatchKit.Transports;
 namespace BatchKit.IntegrationTests.Mqtt;
 
 /// <summary>What holds for a sender at one broker and a receiver at another, where a bridge connects the brokers.</summary>
-[Trait("Lane", "faults: bridges are cut, and connect again after seconds")]
+[Trait("Lane", "night: bridges are cut, and connect again after seconds")]
 public sealed class MqttBridgeTests(ITestOutputHelper log)
 {
     /// <summary>How often the bridge's connection is cut in each test; twice unless this environment variable says otherwise.</summary>

@@ -8,7 +8,7 @@ using Microsoft.Extensions.DependencyInjection;
 namespace BatchKit.IntegrationTests.Mqtt;
 
 /// <summary>Groups over MQTT, in envelope mode.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class MqttGroupTests(MosquittoFixture fixture) : GroupSpecification
 {
     protected override async Task<IGroupPath> ConnectAsync(int nodes) => new BrokerPath(await fixture.GetAsync());

@@ -18,7 +18,7 @@ public sealed class MqttLimitTests
     [InlineData(MqttVersion.V5, 20, 20, 30_000)]
     [InlineData(MqttVersion.V5, 65_535, LargestWindow, 100_000)]
     [InlineData(MqttVersion.V311, 20, LargestWindow, 100_000)]
-    [Trait("Lane", "slow: one rule for each way to connect")]
+    [Trait("Lane", "night: one rule for each way to connect")]
     public async Task The_window_is_the_brokers_receive_maximum_which_3_1_1_has_not(MqttVersion version, int maxInflight, int window, int messages)
     {
         await using var server = await StartServerAsync(new MosquittoServerOptions { MaxInflight = maxInflight, MaxQueued = 0 });

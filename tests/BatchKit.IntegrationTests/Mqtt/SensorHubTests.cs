@@ -7,7 +7,7 @@ using BatchKit.TestServers.SensorHub;
 namespace BatchKit.IntegrationTests.Mqtt;
 
 /// <summary>The sample as its user starts and ends it, against a broker of its own.</summary>
-[Trait("Lane", "slow: programs are started")]
+[Trait("Lane", "night: programs are started")]
 public sealed class SensorHubTests : IAsyncLifetime
 {
     // What the subscriber has not taken yet waits at the broker, however slow the machine.

@@ -4,7 +4,7 @@ using BatchKit.TestServers.Mud;
 namespace BatchKit.IntegrationTests.Mud;
 
 /// <summary>The MUD as two processes, game and gateway, over the real RabbitMQ.</summary>
-[Trait("Lane", "slow: programs are started")]
+[Trait("Lane", "night: programs are started")]
 public sealed class TwoProcessesTests(RabbitMqFixture fixture)
 {
     private static readonly string[] Numbers = [.. Enumerable.Range(0, 1000).Select(number => $"{number}")];

@@ -7,7 +7,7 @@ using static Microsoft.Playwright.Assertions;
 namespace BatchKit.IntegrationTests.Mud;
 
 /// <summary>The MUD's web page in a real browser.</summary>
-[Trait("Lane", "slow: a browser opens the page")]
+[Trait("Lane", "night: a browser opens the page")]
 public sealed class WebPageTests(Chromium chromium, RabbitMqFixture broker)
 {
     private static readonly string[] Lines = [.. Enumerable.Range(0, 1000).Select(number => $"line {number}")];

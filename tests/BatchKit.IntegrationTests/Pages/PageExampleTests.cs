@@ -69,7 +69,7 @@ public sealed class PageExampleTests(PostgresFixture postgres, MosquittoFixture 
     }
 
     [Fact]
-    [Trait("Lane", "slow: programs are started")]
+    [Trait("Lane", "night: programs are started")]
     public async Task The_RabbitMQ_readmes_game_and_gateway_start()
     {
         var server = await rabbitMq.GetAsync();

@@ -6,7 +6,7 @@ using BatchKit.TestServers.Postgres;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>Payloads of a megabyte, from end to end.</summary>
-[Trait("Lane", "slow: messages of many megabytes")]
+[Trait("Lane", "night: messages of many megabytes")]
 public sealed class LargeMessageTests(PostgresFixture fixture) : IMessageHandler<QueueMessage>
 {
     private const int Messages = 20;

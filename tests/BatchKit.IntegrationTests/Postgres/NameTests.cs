@@ -8,7 +8,7 @@ using Microsoft.Extensions.Options;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>Any name that PostgreSQL takes is a name of a schema and of a queue, and none is ever a part of a statement.</summary>
-[Trait("Lane", "slow: many hostile names and logins")]
+[Trait("Lane", "night: many hostile names and logins")]
 public sealed class NameTests(PostgresFixture fixture)
 {
     private const int QueueBytes = 1024;

@@ -8,7 +8,7 @@ using BatchKit.TestServers.RabbitMQ;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>An outbox's process and its broker are killed; the far receiver gets everything, in order, once.</summary>
-[Trait("Lane", "slow: programs are started")]
+[Trait("Lane", "night: programs are started")]
 public sealed class PostgresOutboxProcessTests(PostgresFixture fixture, OwnRabbitMqFixture broker) : IClassFixture<OwnRabbitMqFixture>
 {
     private const int Lines = 2000;

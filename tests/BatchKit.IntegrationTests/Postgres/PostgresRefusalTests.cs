@@ -7,7 +7,7 @@ using Npgsql;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>What the server refuses for a while is done later, or reported with its cause; nothing is lost.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class PostgresRefusalTests(OwnPostgresFixture fixture, ITestOutputHelper report) : IClassFixture<OwnPostgresFixture>
 {
     private const int Messages = 500;

@@ -5,7 +5,7 @@ using Npgsql;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>The tests' own server does what the tests of queues rely on.</summary>
-[Trait("Lane", "slow: programs are started")]
+[Trait("Lane", "night: programs are started")]
 public sealed class PostgresServerTests
 {
     public PostgresServerTests() => RequiredServer.SkipWhen(PostgresServer.WhyNotInstalled);

@@ -3,7 +3,7 @@ using BatchKit.TestServers.Network;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>What <c>batchkit</c> says when it can't do what it was asked: one line, and no secrets.</summary>
-[Trait("Lane", "slow: programs are started")]
+[Trait("Lane", "night: programs are started")]
 public sealed class ToolFailureTests(PostgresFixture fixture)
 {
     [Fact]

@@ -6,7 +6,7 @@ using BatchKit.TestServers.Postgres;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>The program <c>batchkit</c>, run as people and scripts run it.</summary>
-[Trait("Lane", "slow: programs are started")]
+[Trait("Lane", "night: programs are started")]
 public sealed class ToolTests(PostgresFixture fixture) : IAsyncLifetime
 {
     private string _connection = "";

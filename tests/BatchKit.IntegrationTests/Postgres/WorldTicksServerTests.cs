@@ -4,7 +4,7 @@ using BatchKit.TestServers.WorldTicks;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>The sample with a server that is not there, or not all the time.</summary>
-[Trait("Lane", "slow: programs are started")]
+[Trait("Lane", "night: programs are started")]
 public sealed class WorldTicksServerTests(OwnPostgresFixture postgres) : IClassFixture<OwnPostgresFixture>
 {
     [Fact]

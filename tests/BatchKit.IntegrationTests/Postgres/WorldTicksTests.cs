@@ -5,7 +5,7 @@ using BatchKit.TestServers.WorldTicks;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>The sample as its user starts, kills and ends it.</summary>
-[Trait("Lane", "slow: programs are started")]
+[Trait("Lane", "night: programs are started")]
 public sealed class WorldTicksTests(PostgresFixture postgres) : IAsyncLifetime
 {
     private TicksWay _way = null!;

@@ -10,7 +10,7 @@ using RabbitMQ.Client;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>A process that sends and receives while the broker is in a memory alarm, with frames that wait for its receiver.</summary>
-[Trait("Lane", "faults: a broker is in an alarm, once for each way to connect")]
+[Trait("Lane", "night: a broker is in an alarm, once for each way to connect")]
 public sealed class AlarmedReceiverTests(OwnRabbitMqFixture fixture) : IClassFixture<OwnRabbitMqFixture>
 {
     private const int Waiting = 200;

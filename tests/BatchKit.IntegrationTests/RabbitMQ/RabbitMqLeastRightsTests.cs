@@ -8,7 +8,7 @@ using Microsoft.Extensions.Logging;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>The rights that a process needs at the broker, as docs/trust.md lists them: with them everything works, and without any one of them it does not.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class RabbitMqLeastRightsTests(OwnRabbitMqFixture fixture) : IClassFixture<OwnRabbitMqFixture>
 {
     private const string Password = "secret-of-this-test";

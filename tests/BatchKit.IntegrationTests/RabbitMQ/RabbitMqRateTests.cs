@@ -9,7 +9,7 @@ using RabbitMQ.Client;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>What one broker takes of a game with many gateways, in full where <see cref="RunVariable"/> is 1. The rates are in the tests' output and never asserted; benchmarks/results/scale.md calculates with them.</summary>
-[Trait("Lane", "faults: many nodes take all cores")]
+[Trait("Lane", "night: many nodes take all cores")]
 public sealed class RabbitMqRateTests(OwnRabbitMqFixture fixture) : IClassFixture<OwnRabbitMqFixture>
 {
     private const string RunVariable = "BATCHKIT_TEST_RATES";

@@ -7,7 +7,7 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>Rights that are taken away from both ends while they run: the fault says so until the rights are back, and then everything that was accepted arrives.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class RabbitMqRightsTests(OwnRabbitMqFixture fixture) : IClassFixture<OwnRabbitMqFixture>
 {
     private const string Password = "secret-of-this-test";

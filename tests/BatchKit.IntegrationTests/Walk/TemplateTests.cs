@@ -9,7 +9,7 @@ namespace BatchKit.IntegrationTests.Walk;
 
 /// <summary>A stranger installs the templates, makes a project from each, builds it against the packages, and runs it.</summary>
 [Collection(typeof(StrangersCollection))]
-[Trait("Lane", "slow: projects are built")]
+[Trait("Lane", "night: projects are built")]
 public sealed class TemplateTests(StrangersFolder folder, RabbitMqFixture rabbitMq, PostgresFixture postgres)
 {
     private static readonly string[] Lines = [.. Enumerable.Range(1, 1000).Select(number => $"line {number}")];

@@ -8,7 +8,7 @@ namespace BatchKit.IntegrationTests.Walk;
 
 /// <summary>A stranger copies each recipe of the front page, builds it against the packages, and runs it against real brokers.</summary>
 [Collection(typeof(StrangersCollection))]
-[Trait("Lane", "slow: projects are built")]
+[Trait("Lane", "night: projects are built")]
 public sealed class WalkTests(StrangersFolder folder, RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, PostgresFixture postgres)
 {
     [Fact]

@@ -65,14 +65,14 @@ public class PostgresFrameSpecification(PostgresFixture fixture) : TransportSpec
 }
 
 /// <summary>The same through PgBouncer in transaction mode.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class PooledFrameSpecification(PostgresFixture fixture) : PostgresFrameSpecification(fixture)
 {
     protected override bool IsPooled => true;
 }
 
 /// <summary>An outbox in front of frame mode keeps the same rules.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public class PostgresOutboxSpecification(PostgresFixture fixture) : PostgresFrameSpecification(fixture)
 {
     protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
@@ -94,7 +94,7 @@ public class PostgresOutboxSpecification(PostgresFixture fixture) : PostgresFram
 }
 
 /// <summary>The same through PgBouncer in transaction mode.</summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class PooledOutboxSpecification(PostgresFixture fixture) : PostgresOutboxSpecification(fixture)
 {
     protected override bool IsPooled => true;

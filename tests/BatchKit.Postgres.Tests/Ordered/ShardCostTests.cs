@@ -17,13 +17,13 @@ public sealed partial class ShardCostTests(PostgresFixture fixture)
     [InlineData("delayed", 100_000)]
     [InlineData("blocked", 100_000)]
     [InlineData("keys of 65,000 bytes", 1000)]
-    [Trait("Lane", "slow: many rows wait")]
+    [Trait("Lane", "night: many rows wait")]
     public Task An_exchange_of_ten_reads_few_buffers_whatever_waits(string what, int count) => AssertCostAsync(what, count);
 
     [Theory]
     [InlineData("delayed")]
     [InlineData("blocked")]
-    [Trait("Lane", "faults: a million rows take a minute")]
+    [Trait("Lane", "night: a million rows take a minute")]
     public Task An_exchange_of_ten_reads_few_buffers_with_a_million_that_wait(string what) => AssertCostAsync(what, 1_000_000);
 
     [Fact]

@@ -64,7 +64,7 @@ public sealed class OutboxEnqueueTests(PostgresFixture postgres)
     }
 
     [Fact]
-    [Trait("Lane", "slow: many handles or messages")]
+    [Trait("Lane", "night: many handles or messages")]
     public async Task One_call_may_store_ten_thousand_frames_and_all_or_none_are_stored()
     {
         await using var schema = await postgres.NewTablesAsync();
@@ -83,7 +83,7 @@ public sealed class OutboxEnqueueTests(PostgresFixture postgres)
     }
 
     [Fact]
-    [Trait("Lane", "slow: many handles or messages")]
+    [Trait("Lane", "night: many handles or messages")]
     public async Task Thousands_of_calls_in_a_loop_arrive_in_order()
     {
         var calls = Calls;

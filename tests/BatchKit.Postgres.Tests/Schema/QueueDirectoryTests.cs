@@ -33,7 +33,7 @@ public sealed class QueueDirectoryTests(PostgresFixture postgres)
     }
 
     [Fact]
-    [Trait("Lane", "slow: many handles or messages")]
+    [Trait("Lane", "night: many handles or messages")]
     public async Task More_queues_than_it_remembers_are_found_all_the_same()
     {
         await using var schema = await postgres.NewTablesAsync();

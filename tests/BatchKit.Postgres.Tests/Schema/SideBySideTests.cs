@@ -11,7 +11,7 @@ namespace BatchKit.Postgres.Tests.Schema;
 /// Processes of the version before run while the tables are migrated, and after it. As long as their statements fit the new tables they go on; else they are refused with an error that names both versions.
 /// Nothing is lost either way.
 /// </summary>
-[Trait("Lane", "slow: one rule for each way to connect")]
+[Trait("Lane", "night: one rule for each way to connect")]
 public sealed class SideBySideTests(PostgresFixture postgres)
 {
     // Each table is locked, and the step lasts long enough for statements to wait for it.

@@ -12,7 +12,7 @@ public sealed class HandleLifetimeTests
     private readonly CountingTransport _transport = new();
 
     [Fact]
-    [Trait("Lane", "slow: many handles or messages")]
+    [Trait("Lane", "night: many handles or messages")]
     public async Task A_million_handles_used_once_leave_no_buffers_and_no_memory_behind()
     {
         await using var buffer = new OutputBuffer(_transport, timeProvider: _clock);

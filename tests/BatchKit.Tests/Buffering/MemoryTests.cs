@@ -43,7 +43,7 @@ public sealed class MemoryTests
     }
 
     [Fact]
-    [Trait("Lane", "slow: many handles or messages")]
+    [Trait("Lane", "night: many handles or messages")]
     public async Task The_handle_table_gives_its_memory_back_after_a_burst()
     {
         var clock = new ManualTimeProvider();

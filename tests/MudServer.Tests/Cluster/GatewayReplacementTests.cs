@@ -5,7 +5,7 @@ using MudServer.Tests.Support;
 namespace MudServer.Tests.Cluster;
 
 /// <summary>Gateways are replaced, one after another, while players play, as processes with the real RabbitMQ between them.</summary>
-[Trait("Lane", "faults: many clients take all cores")]
+[Trait("Lane", "night: many clients take all cores")]
 public sealed class GatewayReplacementTests(BrokerFixture fixture, ITestOutputHelper report)
 {
     private const int Gateways = 3;

@@ -4,7 +4,7 @@ using MudServer.Tests.Support;
 namespace MudServer.Tests.Cluster;
 
 /// <summary>Two games that share the players, and two gateways, as processes with the real RabbitMQ between them.</summary>
-[Trait("Lane", "slow: programs are started")]
+[Trait("Lane", "night: programs are started")]
 public sealed class SeveralGamesTests(BrokerFixture fixture)
 {
     private static readonly string First = MudCluster.NameOf(1, "Ana", "Bob", "Cai", "Dee");

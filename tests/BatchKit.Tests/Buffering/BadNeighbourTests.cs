@@ -24,7 +24,7 @@ public sealed class BadNeighbourTests
     [InlineData(OverflowPolicy.DropOldest)]
     public async Task While_a_broker_is_away_for_ten_minutes_no_local_message_is_refused_dropped_or_delayed(OverflowPolicy policy)
     {
-        const int lines = 20;
+        const int lines = 100;
         await using var buffer = WithBrokerAway(policy);
         var local = OutputHandle.Connection(node: 1, sequence: 1);
         var group = Some.Group();

@@ -11,7 +11,7 @@ public sealed class SharedCapacityModelTests
     private const int Steps = 2_000;
 
     // Who explores schedules takes the time for more of these too.
-    private static readonly int Rounds = Environment.GetEnvironmentVariable("BATCHKIT_TEST_SEEDS") is null ? 8 : 100;
+    private static readonly int Rounds = Environment.GetEnvironmentVariable("BATCHKIT_TEST_SEEDS") is null ? 8 : 300;
 
     [Fact]
     public void No_part_is_taken_by_others_no_more_is_taken_than_there_is_and_every_wait_has_its_turn()

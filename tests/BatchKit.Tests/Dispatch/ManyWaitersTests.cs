@@ -37,7 +37,7 @@ public sealed class ManyWaitersTests
     public void A_flush_is_done_when_exactly_the_batches_before_it_are_settled()
     {
         var random = new Random(1);
-        for (var round = 0; round < 50; round++)
+        for (var round = 0; round < 200; round++)
         {
             var queue = new FlushQueue();
             var unsettled = new List<long>();

@@ -5,12 +5,13 @@ using FsCheck.Fluent;
 
 namespace BatchKit.Tests.Transports;
 
+[Trait("Figures", "more in .ci/run and at night")]
 public sealed class FramePropertyTests
 {
-    private static readonly Config TwoHundred = Config.QuickThrowOnFailure.WithMaxTest(200);
+    private static readonly Config Sequences = Config.QuickThrowOnFailure.WithMaxTest(Environment.GetEnvironmentVariable("BATCHKIT_TEST_SEQUENCES") is null ? 200 : 500);
 
     [Fact]
-    public void Whatever_is_written_is_read_back() => Check.One(TwoHundred, Prop.ForAll(SomeBatches.OfOneProducer.ToArbitrary(), batches =>
+    public void Whatever_is_written_is_read_back() => Check.One(Sequences, Prop.ForAll(SomeBatches.OfOneProducer.ToArbitrary(), batches =>
     {
         using var received = FrameReader.Read(Some.Frame(batches));
 
@@ -21,7 +22,7 @@ public sealed class FramePropertyTests
 
     [Fact]
     [Trait("Lane", "slow: many random inputs")]
-    public void No_frame_is_larger_than_measured() => Check.One(TwoHundred, Prop.ForAll(SomeBatches.OfOneProducer.ToArbitrary(),
+    public void No_frame_is_larger_than_measured() => Check.One(Sequences, Prop.ForAll(SomeBatches.OfOneProducer.ToArbitrary(),
         batches => Some.Frame(batches).Length <= FrameWriter.Measure(batches)));
 
     [Fact]
@@ -31,7 +32,7 @@ public sealed class FramePropertyTests
         var names = new HandleNames();
         var limits = new FrameLimits();
 
-        Check.One(TwoHundred, Prop.ForAll(SomeBatches.OfOneProducer.ToArbitrary(), batches =>
+        Check.One(Sequences, Prop.ForAll(SomeBatches.OfOneProducer.ToArbitrary(), batches =>
         {
             FrameReader.Read(Some.Frame(batches), limits, reused, names);
 

@@ -170,12 +170,8 @@ public sealed class Session
             older = _connection;
             if (_hasEnded || _isClosing || lastReceived < 0 || lastReceived > _taken)
                 return false;
-            if (older == connection)
-            {
-                if (!MayRepeat(now, pause))
-                    return true;
-                _rewoundAt = now;
-            }
+            if (older == connection && !TryRepeat(now, pause))
+                return true;
 
             _connection = connection;
             _greeting = Acknowledges ? greeting : SessionGreeting.None;
@@ -213,10 +209,9 @@ public sealed class Session
             if (!Acknowledges || _hasEnded || _connection != connection || number < 0 || number > _taken)
                 return false;
             _since = now;
-            if (number == _acknowledged && number < _next - 1 && MayRepeat(now, pause))
+            if (number == _acknowledged && number < _next - 1 && TryRepeat(now, pause))
             {
                 _next = number + 1;
-                _rewoundAt = now;
                 _version++;
             }
 
@@ -302,7 +297,13 @@ public sealed class Session
     private bool IsUpToDate => _next >= _history.Next && _greeting == SessionGreeting.None;
 
     // A short line must not cost a whole history each time.
-    private bool MayRepeat(long now, long pause) => _rewoundAt is not { } rewound || now - rewound >= pause;
+    private bool TryRepeat(long now, long pause)
+    {
+        if (_rewoundAt is { } rewound && now - rewound < pause)
+            return false;
+        _rewoundAt = now;
+        return true;
+    }
 
     private void CountLost(long messages)
     {

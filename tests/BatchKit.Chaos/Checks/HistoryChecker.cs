@@ -81,7 +81,7 @@ internal sealed class HistoryChecker
 
     // A broker that is killed forgets what it delivered and had not confirmed yet, and may keep what lay before it on its disk.
     private bool MayBeForgotten(MessageStory story, Arrival first, Arrival second) => _run.Faults.Any(made => made.Fault.Kind == FaultKind.KillBroker
-        && made.Ended >= first.Event.Time && made.Began <= second.Event.Time && (!story.IsAcknowledged || story.Settled!.Time >= made.Began));
+        && IsBetween(made, first, second) && (!story.IsAcknowledged || story.Settled!.Time >= made.Began));
 
     private IEnumerable<Violation> FindHandledAgain() =>
         from story in _stories.All
@@ -96,7 +96,9 @@ internal sealed class HistoryChecker
     // The worker whose claim was lost may be the one that handles it last: the answer to its claim was delayed.
     private bool HasFault(Arrival first, Arrival second) => _run.Faults.Any(made =>
         (made.Fault.Target == Fault.Broker || made.Fault.Target == first.At.Name || made.Fault.Target == second.At.Name)
-        && made.Began <= second.Event.Time && made.Ended + EffectOf(made.Fault.Kind) >= first.Event.Time);
+        && IsBetween(made, first, second, EffectOf(made.Fault.Kind)));
+
+    private static bool IsBetween(MadeFault made, Arrival first, Arrival second, long effect = 0) => made.Began <= second.Event.Time && made.Ended + effect >= first.Event.Time;
 
     // A cut waits for its byte, and silence for a time limit; a claim that is lost meanwhile ends by itself.
     private static long EffectOf(FaultKind kind) => Stopwatch.Frequency * (kind is FaultKind.CutConnection or FaultKind.SilenceConnections ? 10 : 2);

@@ -2,7 +2,7 @@ using BatchKit.Transports;
 
 namespace BatchKit.Testing;
 
-/// <summary>A transport whose broker is away: every send fails at once, until the test says that the broker is back. For a route beside the one under test.</summary>
+/// <summary>A transport whose broker is away: every send fails at once, until the test brings the broker back. For a route beside the one under test.</summary>
 /// <remarks>Thread-safe.</remarks>
 /// <param name="next">Gets the sends once the broker is back. The caller owns it.</param>
 /// <param name="exception">What sends throw meanwhile; an <see cref="IOException"/> by default.</param>

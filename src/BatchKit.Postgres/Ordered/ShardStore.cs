@@ -33,7 +33,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
             taken, request.IsRepeat ? await RepeatedSettlement.FindLostAsync(connection, refused, _commands.Unsettled, cancellationToken).ConfigureAwait(false) : refused);
     }
 
-    // Until the transaction ended, nobody could renew the lease of the shard.
+    // Until the transaction ended, no one could renew the lease of the shard.
     public Task<(ulong Transaction, bool IsSettled)> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken) =>
         throw new NotSupportedException($"Queue {queue.Name} is ordered ({nameof(options.Shards)} is {queue.Shards}). Only a queue without order is settled in a transaction of its handler.");
 

@@ -48,7 +48,7 @@ internal sealed class ClaimStatements
             select token from gone
             """;
         Mixed = Settle("$1", "");
-        // A transaction that is still open keeps its lock, and nobody waits for it.
+        // A transaction that is still open keeps its lock, and no one waits for it.
         Left = Settle($"(select token from {tables.Claims} where token = $1 for update skip locked)", ", pg_catalog.pg_xact_status($6)");
         Unsettled = $"""
             select exists (select from {tables.Claims} as c cross join lateral pg_catalog.unnest(c.ids) as held (id) where c.queue = $1 and held.id = any($2))
@@ -59,7 +59,7 @@ internal sealed class ClaimStatements
             update {tables.Claims} set until = pg_catalog.now() + $2 where token >= $1 and token < $1 + {MaxClaims}
             returning token, attempts, ids, ranks, enqueued_at, headers, payloads, 0::bigint
             """;
-        // A row that a handler's transaction has settled is locked until that ends. It is not waited for, and nobody else takes it.
+        // A row that a handler's transaction has settled is locked until that ends. It is not waited for, and no one else takes it.
         Renew = $"""
             with own as materialized (
                 select token from {tables.Claims} where token = any($1) for no key update skip locked

@@ -115,7 +115,7 @@ internal sealed class ReceiverParts : IAsyncDisposable
     /// <summary>Completes when the queue on the server is no longer the one that this receiver found: its tables were dropped, migrated or re-created.</summary>
     public Task QueueLost => _queueLost.Task;
 
-    /// <summary>Says that all handlers have run for long, so that none is left for other messages; null while that is not so.</summary>
+    /// <summary>A sentence when all handlers have run for long, so that none is left for other messages; null while one is left.</summary>
     public string? SlowHandlers
     {
         get

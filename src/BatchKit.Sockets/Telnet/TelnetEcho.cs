@@ -1,6 +1,6 @@
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>Whether a client shows what its user types. It does not while the server says that the server echoes (ECHO, RFC 857); the server says so only to hide input.</summary>
+/// <summary>Whether a client shows what its user types. It does not while the server offers to echo (ECHO, RFC 857), which it does only to hide input.</summary>
 /// <remarks>
 /// It follows RFC 1143, but a change does not wait for the client's answer to the one before, because it would lose its place in the output. The answers come in the order of the
 /// requests, so that none of them is taken for a new request.

@@ -24,7 +24,7 @@ public sealed class TelnetTerminal
     /// <summary>The client program's version, printable ASCII of at most 40 bytes; null when not reported (NEW-ENVIRON, RFC 1572, with the variables of MNES).</summary>
     public string? ClientVersion { get; internal set; }
 
-    /// <summary>What the client says that it can do (MTTS); <see cref="TerminalCapabilities.None"/> when not reported.</summary>
+    /// <summary>What the client reports that it can do (MTTS); <see cref="TerminalCapabilities.None"/> when not reported.</summary>
     public TerminalCapabilities Capabilities { get; internal set; }
 
     /// <summary>True while it has agreed not to show what its user types (<see cref="TelnetMessages.HideInput"/>). A client without telnet never agrees.</summary>

@@ -108,7 +108,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
     private ISubscribedConnection Create(MqttConnection connection, PacketOutput output)
     {
-        var delivery = new LeasedDelivery(lease, connection);
+        var delivery = new LeasedDelivery(lease, connection.Abandon);
         if (publisher is not null)
         {
             var shared = new SharedConnection(publisher, createArrivals, receiver, output, connection, options.MaxPacketBytes, _state, delivery, _lastDelivery, abandon);

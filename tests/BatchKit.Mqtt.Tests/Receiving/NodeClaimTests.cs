@@ -134,7 +134,7 @@ public sealed class NodeClaimTests : IDisposable
 
         var isCertain = claim.IsCertain;
         _time.Advance(TimeSpan.FromSeconds(10));
-        var packetId = await ReadClaimAsync(broker);
+        var packetId = Parse(await ReadAsync(broker, PacketType.Publish)).PacketId;
         _time.Freeze(TimeSpan.FromSeconds(seconds - 10));
         var isCertainLater = claim.IsCertain;
         await broker.WriteAsync(0x40, 2, (byte)(packetId >> 8), (byte)packetId);
@@ -144,13 +144,44 @@ public sealed class NodeClaimTests : IDisposable
         await EndAsync(claim, broker);
     }
 
+    [Fact]
+    public async Task A_connection_that_has_left_messages_to_the_broker_delivers_nothing_behind_them()
+    {
+        var lease = new MqttNodeLease(Options(TimeSpan.FromSeconds(12)), new NodeNumber(Number), _time, new GuardedLogger(_log));
+        var taking = lease.TakeAsync(CancellationToken.None);
+        using var broker = await _broker.WelcomeAsync();
+        await AcceptAsync(broker);
+        await taking.WithinDeadline();
+        List<string> obstacles = [];
+        var delivery = new LeasedDelivery(lease, obstacles.Add);
+        Assert.True(await delivery.IsAllowedAsync(CancellationToken.None));
+
+        // Long enough for the broker to end the claim, and too short for the lease to claim the number anew by itself.
+        _time.Freeze(TimeSpan.FromSeconds(19));
+        var asking = delivery.IsAllowedAsync(CancellationToken.None).AsTask();
+        await AnswerAsync(broker, isTaken: true);
+        Assert.False(await asking.WithinDeadline());
+        await Until.TrueAsync(() => _time.NextDue == TimeSpan.FromMilliseconds(250));
+        _time.AdvanceToNextTimer();
+        await AnswerAsync(broker, isTaken: false);
+        await Until.TrueAsync(() => lease.IsCertain);
+
+        Assert.False(await delivery.IsAllowedAsync(CancellationToken.None));
+        Assert.Contains(Other, Assert.Single(obstacles), StringComparison.Ordinal);
+        Assert.True(await new LeasedDelivery(lease, obstacles.Add).IsAllowedAsync(CancellationToken.None));
+        broker.Dispose();
+        await lease.DisposeAsync().AsTask().WithinDeadline();
+    }
+
     private NodeClaim Create() => Create(Long);
 
-    private NodeClaim Create(TimeSpan keepAlive)
+    private NodeClaim Create(TimeSpan keepAlive) => new(Options(keepAlive), Number, _time, new GuardedLogger(_log));
+
+    private MqttOptions Options(TimeSpan keepAlive)
     {
         var options = ConnectionSome.Options(_broker);
         (options.EnvelopePrefix, options.KeepAlive, options.ConnectTimeout) = ("frames", keepAlive, Long);
-        return new NodeClaim(options, Number, _time, new GuardedLogger(_log));
+        return options;
     }
 
     private async Task<(Task<bool> Starting, FakeBrokerConnection Broker)> StartAsync(NodeClaim claim)
@@ -176,19 +207,19 @@ public sealed class NodeClaimTests : IDisposable
     // Passes the claim on to the one who made it.
     private static async Task<(string Topic, string Claim)> PassOnAsync(FakeBrokerConnection broker)
     {
-        var publish = Parse(await broker.ReadAsync());
+        var publish = Parse(await ReadAsync(broker, PacketType.Publish));
         var (topic, claim) = (Encoding.UTF8.GetString(publish.Topic), Encoding.UTF8.GetString(publish.Payload));
         await broker.WriteAsync(Claim(topic, claim, isRetained: false));
         return (topic, claim);
     }
 
-    // The packet id of the claim that is sent again. Pings come too.
-    private static async Task<ushort> ReadClaimAsync(FakeBrokerConnection broker)
+    // Pings come too, and a claim that is sent again.
+    private static async Task<byte[]> ReadAsync(FakeBrokerConnection broker, PacketType type)
     {
         var packet = await broker.ReadAsync();
-        while ((PacketType)(packet[0] >> 4) != PacketType.Publish)
+        while ((PacketType)(packet[0] >> 4) != type)
             packet = await broker.ReadAsync();
-        return Parse(packet).PacketId;
+        return packet;
     }
 
     private static ReceivedPublish Parse(byte[] packet)
@@ -197,7 +228,7 @@ public sealed class NodeClaimTests : IDisposable
         return PublishPacket.Read(header, packet.AsSpan(headerBytes), MqttVersion.V5);
     }
 
-    private static async Task SubscribeAsync(FakeBrokerConnection broker) => Assert.Equal(PacketType.Subscribe, (PacketType)((await broker.ReadAsync())[0] >> 4));
+    private static async Task SubscribeAsync(FakeBrokerConnection broker) => await ReadAsync(broker, PacketType.Subscribe);
 
     private static byte[] Claim(string topic, string holder, bool isRetained)
     {

@@ -276,8 +276,8 @@ public sealed class LatestValueTests
         for (var update = 0; update < updates; update++)
         {
             server.Output.WriteLatest(handle, update % keys, $"{update % keys} {update} {padding}\n");
-            mostInBuffer = Math.Max(mostInBuffer, server.Output.GetStatistics().PendingMessages);
             await server.Output.FlushAsync(handle).WithinDeadline();
+            mostInBuffer = Math.Max(mostInBuffer, server.Output.GetStatistics().PendingMessages);
             mostInQueue = Math.Max(mostInQueue, server.Transport.GetStatistics().PendingMessages);
         }
 
@@ -292,7 +292,7 @@ public sealed class LatestValueTests
         }
 
         // One value of each key waits, beside one write under way; the system's buffers have the rest.
-        Assert.InRange(mostInBuffer, 0, 1);
+        Assert.Equal(0, mostInBuffer);
         Assert.InRange(mostInQueue, keys, keys + (4096 / 900));
         Assert.InRange(lines, keys, 2 * keys);
     }

@@ -45,7 +45,7 @@ public sealed class MessageHeader
     /// <summary>Bytes that the sender wants back with the answer, such as MQTT 5's correlation data; empty by default.</summary>
     public ImmutableArray<byte> CorrelationData { get; init; } = [];
 
-    /// <summary>MQTT's retain flag; false by default. In a message that you write it asks the broker to keep the message for later subscribers; in a received one it says that the broker had kept it.</summary>
+    /// <summary>MQTT's retain flag; false by default. In a message that you write it asks the broker to keep the message for later subscribers; in a received one it means that the broker had kept it.</summary>
     public bool IsRetained { get; init; }
 
     /// <summary>How long the message may wait in this buffer; null, the default, for as long as it takes. Above zero, and at most 365 days.</summary>

@@ -15,7 +15,7 @@ internal static class FailureText
         }
         catch (Exception)
         {
-            // Nothing is hidden: the text says that the message can't be read.
+            // Nothing is hidden: the text below names the failure to read it.
         }
 
         return $"{failure.GetType().Name}, whose message can't be read.";

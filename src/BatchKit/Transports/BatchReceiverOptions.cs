@@ -33,7 +33,7 @@ public sealed class BatchReceiverOptions : IValidatableObject
 
     /// <summary>How far the time in a frame's signature may be from the time here, before or after it; 1 day by default, from 1 min to 7 days. It has no effect without <see cref="Signer"/>.</summary>
     /// <remarks>
-    /// A frame beyond it is rejected, counted and logged, so that nobody can record a frame and publish it again later. Set it above the time that a frame may wait at the broker. A producer's numbers are
+    /// A frame beyond it is rejected, counted and logged, so that no one can record a frame and publish it again later. Set it above the time that a frame may wait at the broker. A producer's numbers are
     /// remembered for twice as long, if that is longer than <see cref="ProducerExpiry"/>.
     /// </remarks>
     [TimeSpanRange("00:01:00", "7.00:00:00")]

@@ -55,7 +55,7 @@ internal sealed class DuplicateFilter(TimeProvider timeProvider, TimeSpan expiry
 /// <summary>Which of a producer's batches the next hop has.</summary>
 /// <remarks>
 /// Gaps between numbers are batches for other receivers. A large one does not mark what it skips as seen: it starts another run of numbers, and the previous run remains. A forged number thus
-/// makes the receiver drop at most <see cref="MaxGap"/> genuine batches. Where frames are signed no gap is too large, so that nobody can repeat a frame from before it.
+/// makes the receiver drop at most <see cref="MaxGap"/> genuine batches. Where frames are signed no gap is too large, so that no one can repeat a frame from before it.
 /// </remarks>
 internal sealed class SeenNumbers(ProducerId producer, long maxGap = SeenNumbers.MaxGap)
 {

@@ -134,7 +134,7 @@ public sealed class NodeClaimTests : IDisposable
 
         var isCertain = claim.IsCertain;
         _time.Advance(TimeSpan.FromSeconds(10));
-        var packetId = Parse(await ReadAsync(broker, PacketType.Publish)).PacketId;
+        var packetId = await ReadClaimAsync(broker);
         _time.Freeze(TimeSpan.FromSeconds(seconds - 10));
         var isCertainLater = claim.IsCertain;
         await broker.WriteAsync(0x40, 2, (byte)(packetId >> 8), (byte)packetId);
@@ -147,7 +147,7 @@ public sealed class NodeClaimTests : IDisposable
     [Fact]
     public async Task A_connection_that_has_left_messages_to_the_broker_delivers_nothing_behind_them()
     {
-        var lease = new MqttNodeLease(Options(TimeSpan.FromSeconds(12)), new NodeNumber(Number), _time, new GuardedLogger(_log));
+        var lease = new MqttNodeLease(Options(Long), new NodeNumber(Number), _time, new GuardedLogger(_log));
         var taking = lease.TakeAsync(CancellationToken.None);
         using var broker = await _broker.WelcomeAsync();
         await AcceptAsync(broker);
@@ -156,11 +156,16 @@ public sealed class NodeClaimTests : IDisposable
         var delivery = new LeasedDelivery(lease, obstacles.Add);
         Assert.True(await delivery.IsAllowedAsync(CancellationToken.None));
 
-        // Long enough for the broker to end the claim, and too short for the lease to claim the number anew by itself.
-        _time.Freeze(TimeSpan.FromSeconds(19));
+        // The claim that the lease makes by itself after the freeze answers no question that comes behind it.
+        await Until.TrueAsync(() => _time.NextDue == TimeSpan.FromSeconds(10));
+        _time.Freeze(TimeSpan.FromSeconds(40));
+        await SubscribeAsync(broker);
         var asking = delivery.IsAllowedAsync(CancellationToken.None).AsTask();
+        await broker.WriteAsync(Suback);
+        await PassOnAsync(broker);
         await AnswerAsync(broker, isTaken: true);
         Assert.False(await asking.WithinDeadline());
+        Assert.Empty(Parse(await broker.ReadAsync()).Payload.ToArray());
         await Until.TrueAsync(() => _time.NextDue == TimeSpan.FromMilliseconds(250));
         _time.AdvanceToNextTimer();
         await AnswerAsync(broker, isTaken: false);
@@ -207,19 +212,19 @@ public sealed class NodeClaimTests : IDisposable
     // Passes the claim on to the one who made it.
     private static async Task<(string Topic, string Claim)> PassOnAsync(FakeBrokerConnection broker)
     {
-        var publish = Parse(await ReadAsync(broker, PacketType.Publish));
+        var publish = Parse(await broker.ReadAsync());
         var (topic, claim) = (Encoding.UTF8.GetString(publish.Topic), Encoding.UTF8.GetString(publish.Payload));
         await broker.WriteAsync(Claim(topic, claim, isRetained: false));
         return (topic, claim);
     }
 
-    // Pings come too, and a claim that is sent again.
-    private static async Task<byte[]> ReadAsync(FakeBrokerConnection broker, PacketType type)
+    // The packet id of the claim that is sent again. Pings come too.
+    private static async Task<ushort> ReadClaimAsync(FakeBrokerConnection broker)
     {
         var packet = await broker.ReadAsync();
-        while ((PacketType)(packet[0] >> 4) != type)
+        while ((PacketType)(packet[0] >> 4) != PacketType.Publish)
             packet = await broker.ReadAsync();
-        return packet;
+        return Parse(packet).PacketId;
     }
 
     private static ReceivedPublish Parse(byte[] packet)
@@ -228,7 +233,7 @@ public sealed class NodeClaimTests : IDisposable
         return PublishPacket.Read(header, packet.AsSpan(headerBytes), MqttVersion.V5);
     }
 
-    private static async Task SubscribeAsync(FakeBrokerConnection broker) => await ReadAsync(broker, PacketType.Subscribe);
+    private static async Task SubscribeAsync(FakeBrokerConnection broker) => Assert.Equal(PacketType.Subscribe, (PacketType)((await broker.ReadAsync())[0] >> 4));
 
     private static byte[] Claim(string topic, string holder, bool isRetained)
     {

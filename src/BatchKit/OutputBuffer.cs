@@ -300,7 +300,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
     private async Task DrainAsync(CancellationToken cancellationToken)
     {
         _handles.Stop();
-        _dispatcher.Drain();
+        _dispatcher.EndLinger();
         _settings.Budget.FailWaiters(HandleTable.Stopped());
         try
         {

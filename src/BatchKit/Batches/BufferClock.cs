@@ -5,6 +5,8 @@ namespace BatchKit.Batches;
 /// <summary>A buffer's time. The coarse stamp is the time of the watch's last tick: it is free to read, while the exact clock takes 24 ns.</summary>
 internal sealed class BufferClock(TimeProvider timeProvider)
 {
+    private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(5);
+
     private long _coarse = timeProvider.GetTimestamp();
 
     public TimeProvider TimeProvider => timeProvider;
@@ -29,4 +31,8 @@ internal sealed class BufferClock(TimeProvider timeProvider)
 
     /// <summary>Creates a timer that is not set. It does not capture the caller's context, which would live as long as the timer.</summary>
     public ITimer CreateTimer(TimerCallback callback, object state) => CallerContext.CreateTimer(timeProvider, callback, state);
+
+    /// <summary>Disposes a timer and waits for its callback, but not for ever: the callback may be inside foreign code that hangs.</summary>
+    public async ValueTask EndAsync(ITimer timer) =>
+        await timer.DisposeAsync().AsTask().WaitAsync(EndLimit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 }

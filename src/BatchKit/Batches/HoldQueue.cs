@@ -17,6 +17,9 @@ internal sealed class HoldQueue : IAsyncDisposable
     private const int ShrinkFactor = 4;
     private const long Never = long.MaxValue;
 
+    // The end of a hold takes microseconds, unless foreign code blocks it: a transport that sends inline, or an encoder. After this time the other holds end on another thread.
+    private static readonly TimeSpan Patience = TimeSpan.FromMilliseconds(50);
+
     private readonly ITimer _timer;
 
     // Guarded by _gate, which may be taken inside a handle's lock. A binary heap whose holds know their places, so that a hold can leave before it is due.
@@ -80,7 +83,7 @@ internal sealed class HoldQueue : IAsyncDisposable
                 RemoveAt(_count);
         }
 
-        return _timer.DisposeAsync();
+        return Clock.EndAsync(_timer);
     }
 
     private void OnTimer()
@@ -101,6 +104,8 @@ internal sealed class HoldQueue : IAsyncDisposable
             if (Clock.Until(next.Due) <= TimeSpan.Zero)
             {
                 RemoveAt(1);
+                if (_count > 0)
+                    _timer.Change(Patience, Timeout.InfiniteTimeSpan);
                 return next.Hold;
             }
 

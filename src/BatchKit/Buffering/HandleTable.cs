@@ -75,6 +75,10 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
     {
         foreach (var (_, handle) in _handles)
         {
+            // An encoder that hangs has its handle's lock. The other handles, and the next ticks, don't wait for it.
+            if (!handle.Gate.TryEnter())
+                continue;
+            handle.Gate.Exit();
             var retires = handle.Sweep(idleTimeout, out var expired);
             if (retires)
                 Remove(handle);
@@ -279,7 +283,7 @@ internal sealed class BufferWatch : IAsyncDisposable
         _timer.Change(interval, interval);
     }
 
-    public ValueTask DisposeAsync() => _timer.DisposeAsync();
+    public ValueTask DisposeAsync() => _settings.Clock.EndAsync(_timer);
 
     // An eighth of the shortest span that is measured with the coarse clock.
     private static TimeSpan IntervalFor(BufferSettings settings)

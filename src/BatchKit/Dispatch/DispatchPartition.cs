@@ -153,15 +153,13 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
     /// <summary>Sends what waits where senders run, whatever the transport declares: the caller must not be blocked by it. Call it in the place of <see cref="Start"/>.</summary>
     public void Schedule() => _settings.Scheduler.Schedule(this);
 
-    /// <summary>Starts it behind other partitions of the same caller. Their transports may have blocked, so the time limit of its send begins now.</summary>
-    public void StartBehindOthers()
+    void IThreadPoolWorkItem.Execute()
     {
+        // The wait for this thread is no part of the time of a send that was taken before.
         lock (_gate)
             _sender.RestartLimit();
-        Start();
+        _settings.SendContext.Run(RunLoopCallback, this);
     }
-
-    void IThreadPoolWorkItem.Execute() => _settings.SendContext.Run(RunLoopCallback, this);
 
     /// <inheritdoc/>
     public bool TryDrop(RoutedBatch batch, long version)

@@ -80,20 +80,10 @@ internal sealed class Dispatcher : IAsyncDisposable
         }
     }
 
-    /// <summary>Sends what lingers.</summary>
-    public void EndLinger()
-    {
-        foreach (var partition in _partitions)
-        {
-            if (partition.EndLinger())
-                partition.Start();
-        }
-    }
-
     public Task WhenIdleAsync() => Task.WhenAll(_partitions.Select(static partition => partition.WhenIdleAsync()));
 
-    /// <summary>Sends what lingers, where senders run, because the buffer stops.</summary>
-    public void Drain()
+    /// <summary>Sends what lingers, where senders run: no route waits for another, nor does the caller.</summary>
+    public void EndLinger()
     {
         foreach (var partition in _partitions)
         {
@@ -236,12 +226,15 @@ internal struct SenderStarts
             partition.Schedule();
     }
 
+    // Only the first may use this thread, and last of all: its transport may block.
     private readonly void StartEach()
     {
+        if (_more is not null)
+        {
+            foreach (var partition in _more)
+                partition.Schedule();
+        }
+
         _first!.Start();
-        if (_more is null)
-            return;
-        foreach (var partition in _more)
-            partition.StartBehindOthers();
     }
 }

@@ -116,7 +116,7 @@ internal sealed class SendDeadline : IAsyncDisposable
 
     public async ValueTask DisposeAsync()
     {
-        await _timer.DisposeAsync().ConfigureAwait(false);
+        await _settings.Clock.EndAsync(_timer).ConfigureAwait(false);
         _cancellation.Dispose();
     }
 
@@ -195,7 +195,7 @@ internal sealed class SendDeadline : IAsyncDisposable
         _timer.Change(time, Timeout.InfiniteTimeSpan);
     }
 
-    // Runs the transport's own callbacks, which may throw.
+    // Runs the transport's own callbacks, which may throw. One that blocks holds up this firing only.
     private void Cancel(CancellationTokenSource cancellation)
     {
         try

@@ -4,6 +4,7 @@ namespace BatchKit.Sessions;
 internal sealed class SessionSweep : IAsyncDisposable, IDisposable
 {
     private static readonly TimeSpan Period = TimeSpan.FromMilliseconds(250);
+    private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(5);
 
     private readonly SessionTransport _sessions;
     private readonly TimeProvider _timeProvider;
@@ -39,7 +40,8 @@ internal sealed class SessionSweep : IAsyncDisposable, IDisposable
     /// <summary>Lets the next run forward for all sessions.</summary>
     public void ForwardsSoon() => _hasForwards = true;
 
-    public ValueTask DisposeAsync() => _timer.DisposeAsync();
+    // A run forwards, and with it calls transports, which may block.
+    public async ValueTask DisposeAsync() => await _timer.DisposeAsync().AsTask().WaitAsync(EndLimit, _timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 
     public void Dispose() => _timer.Dispose();
 

@@ -66,6 +66,29 @@ public sealed class ScopeTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task An_encoder_that_hangs_keeps_no_other_handles_scope_from_its_age()
+    {
+        using var released = new ManualResetEventSlim();
+        var entered = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        var hanging = Task.Factory.StartNew(() => _buffer.Write(OutputHandle.Named("hangs"), maxBytes: 10, released, (_, released) =>
+        {
+            entered.SetResult();
+            released.Wait(Deadline.Time);
+            return 0;
+        }), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        await entered.Task.WithinDeadline();
+        _buffer.BeginBufferingScope(_handle);
+        _buffer.Write(_handle, "line 0");
+
+        var advancing = Task.Factory.StartNew(() => _clock.Advance(TimeSpan.FromSeconds(10)), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        await advancing.WithinDeadline();
+
+        Assert.Equal(Some.Lines(1), _arrived.Texts);
+        released.Set();
+        await hanging.WithinDeadline();
+    }
+
+    [Fact]
     public async Task What_was_written_before_a_scope_does_not_wait_for_it()
     {
         var transport = new ScriptedTransport(_arrived);

@@ -61,6 +61,63 @@ public sealed class BlockedTransportTests
         await buffer.DisposeAsync().WithinDeadline();
     }
 
+    [Fact]
+    public async Task A_transport_that_blocks_its_writer_keeps_no_other_route_from_starting()
+    {
+        using var released = new ManualResetEventSlim();
+        var transport = new BlockingTransport(released, blocksCancellation: false, inline: true);
+        OutputRoute[] routes = [new(LocalFirstRouter.LocalRoute, transport), new(LocalFirstRouter.RemoteRoute, _arrived)];
+        var buffer = new OutputBuffer(routes, new LocalFirstRouter(node: 1));
+        var room = OutputHandle.Named("room");
+
+        var writer = OnOwnThread(() => buffer.Write(room, "to both"));
+        await transport.Entered.Task.WithinDeadline();
+        await _arrived.WaitForMessagesAsync(1).WithinDeadline();
+        buffer.Write(OutputHandle.Connection(node: 2, sequence: 1), "to the other");
+        await _arrived.WaitForMessagesAsync(2).WithinDeadline();
+
+        Assert.Equal(["to both", "to the other"], _arrived.Texts);
+        released.Set();
+        await writer.WithinDeadline();
+        await buffer.DisposeAsync().WithinDeadline();
+    }
+
+    [Fact]
+    public async Task A_transport_that_blocks_the_end_of_a_scopes_time_holds_up_no_other_scope()
+    {
+        using var released = new ManualResetEventSlim();
+        var transport = new BlockingTransport(released, blocksCancellation: false, inline: true);
+        OutputRoute[] routes = [new(LocalFirstRouter.LocalRoute, transport), new(LocalFirstRouter.RemoteRoute, _arrived)];
+        var buffer = new OutputBuffer(routes, new LocalFirstRouter(node: 1));
+        var (local, remote) = (OutputHandle.Connection(node: 1, sequence: 1), OutputHandle.Connection(node: 2, sequence: 1));
+        var scopes = new[] { buffer.BeginBufferingScope(local, TimeSpan.FromMilliseconds(10)), buffer.BeginBufferingScope(remote, TimeSpan.FromMilliseconds(30)) };
+        buffer.Write(local, "blocked");
+        buffer.Write(remote, "in time");
+        await transport.Entered.Task.WithinDeadline();
+
+        await _arrived.WaitForMessagesAsync(1).WithinDeadline();
+
+        released.Set();
+        foreach (var scope in scopes)
+            scope.Dispose();
+        await buffer.DisposeAsync().WithinDeadline();
+    }
+
+    [Fact]
+    public async Task A_handler_of_cancellation_that_hangs_keeps_the_buffer_from_no_end()
+    {
+        using var released = new ManualResetEventSlim();
+        var transport = new BlockingTransport(released, blocksCancellation: true, inline: false);
+        var buffer = new OutputBuffer(transport, new OutputBufferOptions { SendTimeout = TimeSpan.FromMilliseconds(50), DrainTimeout = TimeSpan.FromMilliseconds(50) });
+        buffer.Write(OutputHandle.Named("room"), "hello");
+        await transport.Entered.Task.WithinDeadline();
+        await Until.TrueAsync(() => transport.IsCancelling);
+
+        await buffer.DisposeAsync().WithinDeadline();
+
+        released.Set();
+    }
+
     private static Task<bool> OnOwnThread(Action action) => OnOwnThread(() =>
     {
         action();
@@ -76,6 +133,8 @@ public sealed class BlockedTransportTests
 
         public bool SendsWithoutBlocking => inline;
 
+        public bool IsCancelling { get; private set; }
+
         public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
         {
             if (!blocksCancellation)
@@ -85,7 +144,11 @@ public sealed class BlockedTransportTests
                 return;
             }
 
-            await using var registration = cancellationToken.Register(() => released.Wait(Deadline.Time, CancellationToken.None));
+            await using var registration = cancellationToken.Register(() =>
+            {
+                IsCancelling = true;
+                released.Wait(Deadline.Time, CancellationToken.None);
+            });
             Entered.TrySetResult();
             await Task.Delay(Timeout.InfiniteTimeSpan, TimeProvider.System, cancellationToken);
         }

@@ -95,30 +95,6 @@ public sealed class DeadlineTests
         await PassTimeUntilAsync(_arrived.WaitForMessagesAsync(2));
     }
 
-    [Theory]
-    [InlineData(1)]
-    [InlineData(3)]
-    public async Task What_the_transport_of_another_route_blocked_its_caller_does_not_count_towards_the_limit(int blockedSeconds)
-    {
-        var blocking = new ScriptedTransport(_arrived, sendsWithoutBlocking: true);
-        blocking.Then((_, _) =>
-        {
-            _clock.Advance(TimeSpan.FromSeconds(blockedSeconds));
-            return ValueTask.CompletedTask;
-        });
-        OutputRoute[] routes = [new("first", blocking), new("second", _transport)];
-        await using var buffer = new OutputBuffer(routes, new BothRoutes(), new OutputBufferOptions { SendTimeout = Limit }, timeProvider: _clock);
-        var (entered, cancelledAfter) = Hang();
-
-        buffer.Write(_handle, "line 0");
-        await entered.WithinDeadline();
-        for (var step = 0; !cancelledAfter.IsCompleted && step < 300; step++)
-            _clock.Advance(TimeSpan.FromMilliseconds(10));
-
-        Assert.InRange(await cancelledAfter.WithinDeadline(), Limit, Limit * 9 / 8);
-        await PassTimeUntilAsync(_arrived.WaitForMessagesAsync(1));
-    }
-
     [Fact]
     public async Task A_transport_that_blocks_its_caller_until_its_token_is_cancelled_is_cancelled()
     {

@@ -1,4 +1,8 @@
+using System.Text.Json;
+using System.Text.Json.Serialization;
 using BatchKit.SignalR.Tests.Support;
+using MessagePack;
+using MessagePack.Formatters;
 using Microsoft.AspNetCore.SignalR;
 using Microsoft.Extensions.DependencyInjection;
 
@@ -45,6 +49,23 @@ public sealed class BackplaneTests
     }
 
     [Fact]
+    public async Task An_argument_that_sends_to_another_client_while_it_is_encoded_mixes_nothing()
+    {
+        await using var server = await HubServer.StartAsync();
+        await using var ann = await HubClientConnection.ConnectAsync(server.Address);
+        await using var bob = await HubClientConnection.ConnectAsync(server.Address);
+        var argument = new Telling("for Ann, who gets nothing else", () => _ = server.Hub.Clients.Client(bob.Id).SendAsync(TestHub.Receive, "for Bob"));
+
+        await server.Hub.Clients.Client(ann.Id).SendAsync(TestHub.Receive, argument);
+        await server.Hub.Clients.Client(ann.Id).SendAsync(TestHub.Receive, "end");
+
+        await ann.WaitForAsync("end");
+        await bob.WaitForAsync("for Bob");
+        Assert.Equal(["for Ann, who gets nothing else", "end"], ann.Texts);
+        Assert.All(bob.Texts, static text => Assert.Equal("for Bob", text));
+    }
+
+    [Fact]
     public async Task Output_of_a_buffer_that_is_no_hubs_is_refused()
     {
         await using var server = await HubServer.StartAsync();
@@ -74,5 +95,32 @@ public sealed class BackplaneTests
         using var provider = services.AddLogging().BuildServiceProvider();
         Assert.Equal(7, provider.GetRequiredService<NodeNumber>().Value);
         Assert.NotNull(provider.GetRequiredService<IOutputBuffer>());
+    }
+}
+
+/// <summary>A text that does something whenever it is encoded.</summary>
+[JsonConverter(typeof(TellingJson))]
+[MessagePackFormatter(typeof(TellingMessagePack))]
+public sealed record Telling(string Text, Action Encoding);
+
+public sealed class TellingJson : JsonConverter<Telling>
+{
+    public override Telling Read(ref Utf8JsonReader reader, Type typeToConvert, JsonSerializerOptions options) => throw new NotSupportedException();
+
+    public override void Write(Utf8JsonWriter writer, Telling value, JsonSerializerOptions options)
+    {
+        value.Encoding();
+        writer.WriteStringValue(value.Text);
+    }
+}
+
+public sealed class TellingMessagePack : IMessagePackFormatter<Telling?>
+{
+    public Telling Deserialize(ref MessagePackReader reader, MessagePackSerializerOptions options) => throw new NotSupportedException();
+
+    public void Serialize(ref MessagePackWriter writer, Telling? value, MessagePackSerializerOptions options)
+    {
+        value!.Encoding();
+        writer.Write(value.Text);
     }
 }

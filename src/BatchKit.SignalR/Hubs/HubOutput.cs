@@ -6,9 +6,9 @@ namespace BatchKit.SignalR.Hubs;
 /// <summary>Writes one hub's records to the buffer.</summary>
 internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<IHubProtocol> protocols)
 {
-    // A record is encoded on its thread, and the buffer copies it before the write returns, so that the memory is free again.
+    // A record is encoded on its thread, and the buffer copies it before the write returns. Null while it is in use: an argument that sends a message while it is encoded gets memory of its own.
     [ThreadStatic]
-    private static RecordWriter? _writer;
+    private static RecordWriter? _kept;
 
     // A loop mostly sends to one destination; its handle's name would be built and hashed for each message.
     private KnownHandle? _last;
@@ -17,8 +17,6 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     public string Server { get; } = Guid.NewGuid().ToString("N");
 
     public NamedProtocol[] Protocols { get; } = [.. protocols.Select(static protocol => new NamedProtocol(protocol))];
-
-    private static RecordWriter Writer => _writer ??= new RecordWriter();
 
     public OutputHandle HandleOf(HubTarget target, string key)
     {
@@ -36,7 +34,7 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     /// <summary>The same for several handles; the message is encoded once.</summary>
     public async Task SendAsync(IEnumerable<OutputHandle> handles, string method, object?[] arguments, CancellationToken cancellationToken)
     {
-        var record = Encode(method, arguments, excluded: null).Written.ToArray();
+        var record = TakeBytes(Encode(method, arguments, excluded: null));
         var written = new HashSet<OutputHandle>();
         foreach (var handle in handles)
         {
@@ -51,15 +49,19 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     /// <summary>Sends a call for one connection. Nothing of what was written to the connection stays held, nor does the call.</summary>
     public async Task CallAsync(OutputHandle handle, RecordKind kind, string id, Func<RecordWriter, RecordWriter> encode, CancellationToken cancellationToken)
     {
-        await WriteAsync(handle, encode(Writer.Begin(kind).Text(Server).Text(id)), cancellationToken).ConfigureAwait(false);
+        await WriteAsync(handle, encode(Begin(kind).Text(Server).Text(id)), cancellationToken).ConfigureAwait(false);
         await buffer.FlushAsync(handle, cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Sends an answer, from inside the transport's send: it does not wait for capacity.</summary>
-    public void TryWrite(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode) => buffer.TryWrite(handle, encode(Writer.Begin(kind)).Written.Span);
+    public void TryWrite(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode)
+    {
+        var record = encode(Begin(kind));
+        buffer.TryWrite(handle, record.Written.Span);
+        _kept = record;
+    }
 
-    public Task WriteAsync(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode) =>
-        buffer.WriteAsync(handle, encode(Writer.Begin(kind)).Written.ToArray()).AsTask();
+    public Task WriteAsync(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode) => buffer.WriteAsync(handle, TakeBytes(encode(Begin(kind)))).AsTask();
 
     /// <summary>Sends out what scopes hold for a handle, so that a change of its members comes behind it.</summary>
     public async ValueTask ReleaseAsync(OutputHandle handle, CancellationToken cancellationToken)
@@ -77,7 +79,7 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     }
 
     private RecordWriter Encode(string method, object?[] arguments, IReadOnlyList<string>? excluded) =>
-        Writer.Begin(RecordKind.Send).Texts(excluded).Message(new InvocationMessage(method, arguments), Protocols);
+        Begin(RecordKind.Send).Texts(excluded).Message(new InvocationMessage(method, arguments), Protocols);
 
     private Task WriteAsync(OutputHandle handle, RecordWriter record, CancellationToken cancellationToken)
     {
@@ -86,9 +88,24 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
         using (buffer.BeginBufferingScope(handle))
             isWritten = buffer.TryWrite(handle, record.Written.Span);
         if (!isWritten)
-            return WaitAsync(handle, record.Written.ToArray(), cancellationToken);
+            return WaitAsync(handle, TakeBytes(record), cancellationToken);
+        _kept = record;
         var settled = buffer.WhenSettledAsync(handle, cancellationToken);
         return settled.IsCompletedSuccessfully ? Task.CompletedTask : settled.AsTask();
+    }
+
+    private static RecordWriter Begin(RecordKind kind)
+    {
+        var record = _kept ?? new RecordWriter();
+        _kept = null;
+        return record.Begin(kind);
+    }
+
+    private static byte[] TakeBytes(RecordWriter record)
+    {
+        var bytes = record.Written.ToArray();
+        _kept = record;
+        return bytes;
     }
 
     private async Task WaitAsync(OutputHandle handle, byte[] record, CancellationToken cancellationToken)

@@ -23,7 +23,7 @@ internal sealed class BroadcastHostedService(
     public async Task StoppingAsync(CancellationToken cancellationToken)
     {
         foreach (var listener in listeners)
-            await listener.StopAsync(cancellationToken).ConfigureAwait(false);
+            await StopAsync(listener, cancellationToken).ConfigureAwait(false);
         await FlushAsync(cancellationToken).ConfigureAwait(false);
         await transport.DrainAsync(cancellationToken).ConfigureAwait(false);
         foreach (var listener in listeners)
@@ -33,6 +33,19 @@ internal sealed class BroadcastHostedService(
     public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
     public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+    /// <summary>Waits for the clients that are just connecting, within a limit: a handler that blocks its thread must not keep the others from their output.</summary>
+    private async Task StopAsync(BroadcastListener listener, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await listener.StopAsync(cancellationToken).WaitAsync(transport.Options.DrainTimeout, transport.Clock, cancellationToken).ConfigureAwait(false);
+        }
+        catch (TimeoutException)
+        {
+            // Its connection is aborted with the transport.
+        }
+    }
 
     /// <summary>Waits for pending output, within a limit: a route that is down must not delay the goodbye.</summary>
     private async Task FlushAsync(CancellationToken cancellationToken)

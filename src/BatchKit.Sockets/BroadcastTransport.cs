@@ -53,6 +53,7 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
         Logger = Guard(logger ?? NullLogger<BroadcastTransport>.Instance);
         _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Limits, Counters));
         Connections = new ConnectionTable(Options, node);
+        Groups = new GroupTable(LoggerFaults);
         _metrics = new Lazy<BroadcastMetrics>(() => new BroadcastMetrics(this, node.Value, meterFactory));
         _sweep = new ConnectionSweep(Connections, Options, Clock, LogThrottle, Logger, LoggerFaults);
     }
@@ -89,7 +90,7 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
     /// <summary>Clients that did not keep up when the sweep last looked.</summary>
     internal int SlowClients => _sweep.SlowClients;
 
-    internal GroupTable Groups { get; } = new();
+    internal GroupTable Groups { get; }
 
     /// <summary>The connections that other code accepted.</summary>
     internal RunningTasks Attached { get; } = new();
@@ -213,11 +214,11 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
             return;
         _isDisposed = true;
         Connections.Close();
+        foreach (var connection in Connections.All)
+            connection.Abort(DisconnectReason.Stopped);
         await _sweep.DisposeAsync().ConfigureAwait(false);
         if (_metrics.IsValueCreated)
             _metrics.Value.Dispose();
-        foreach (var connection in Connections.All)
-            connection.Abort(DisconnectReason.Stopped);
         try
         {
             await Attached.WhenNone().WaitAsync(Options.CloseTimeout, Clock).ConfigureAwait(false);

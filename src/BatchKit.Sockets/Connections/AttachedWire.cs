@@ -27,7 +27,12 @@ internal sealed class AttachedWire : IWire, IAsyncDisposable
 
     public int TryWrite(ReadOnlySpan<byte> bytes) => 0;
 
-    public ValueTask WriteAsync(ReadOnlyMemory<byte> bytes) => _write(bytes, Ending);
+    public async ValueTask WriteAsync(ReadOnlyMemory<byte> bytes)
+    {
+        // Not on this thread, which may be in the middle of a send to other connections: the owner's code may block, as the reader of a pipe with an inline scheduler does.
+        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
+        await _write(bytes, Ending).ConfigureAwait(false);
+    }
 
     public ValueTask FinishAsync() => default;
 

@@ -44,7 +44,8 @@ internal sealed class ConnectionSweep : IAsyncDisposable
 
     public async ValueTask DisposeAsync()
     {
-        await _timer.DisposeAsync().ConfigureAwait(false);
+        // The application's callback may hang.
+        await _timer.DisposeAsync().AsTask().WaitAsync(_options.CloseTimeout, _clock.Inner).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         _clock.Release();
     }
 

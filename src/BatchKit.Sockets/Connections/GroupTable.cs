@@ -1,10 +1,12 @@
 using System.Collections.Concurrent;
 using System.Collections.Immutable;
+using BatchKit.Diagnostics;
 
 namespace BatchKit.Broadcast.Connections;
 
 /// <summary>The groups that have members on this node.</summary>
-internal sealed class GroupTable
+/// <param name="faults">Counts what watchers throw. Joins, sends and ends go on.</param>
+internal sealed class GroupTable(ObserverFaults faults)
 {
     private readonly ConcurrentDictionary<string, Group> _groups = new(StringComparer.Ordinal);
 
@@ -62,7 +64,16 @@ internal sealed class GroupTable
     public void Notify(string name)
     {
         foreach (var watcher in _watchers)
-            watcher(name);
+        {
+            try
+            {
+                watcher(name);
+            }
+            catch (Exception exception)
+            {
+                faults.Add(exception);
+            }
+        }
     }
 
     private void Remove(Group group)

@@ -42,6 +42,19 @@ public sealed class GroupTableTests : IAsyncDisposable
     }
 
     [Fact]
+    public void A_watcher_that_throws_is_counted_and_stops_neither_a_join_nor_an_end()
+    {
+        var client = new FakeClient(_transport).Connection;
+        using var watching = _transport.Watch(static _ => throw new InvalidOperationException("the watcher's own"));
+
+        _groups.Join(client, "hall");
+        Assert.Equal([client], _groups.GetMembers("hall"));
+        _groups.LeaveAll(client);
+
+        Assert.Equal((0, 2L), (_groups.Count, _transport.LoggerFaults.Count));
+    }
+
+    [Fact]
     public void A_watcher_is_told_of_first_and_last_members_after_the_change()
     {
         var told = new List<(string Group, bool HasMembers)>();

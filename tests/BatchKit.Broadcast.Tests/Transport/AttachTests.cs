@@ -66,6 +66,30 @@ public sealed class AttachTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_pipe_whose_reader_blocks_the_thread_of_the_write_delays_no_other_client()
+    {
+        using var released = new ManualResetEventSlim();
+        var (blocked, other) = (new Pipe(new PipeOptions(readerScheduler: PipeScheduler.Inline, useSynchronizationContext: false)), new Pipe());
+        foreach (var pipe in new[] { blocked, other })
+            _transport.Groups.Join(_transport.Attach(pipe.Writer).Connection, Lobby);
+        var reading = BlockAsync(blocked.Reader, released);
+
+        var sending = Task.Run(async () => await _transport.SendAsync(Deliveries.ToGroup(Lobby, "hello")));
+        await sending.WithinDeadline();
+
+        var read = await other.Reader.ReadAsync().AsTask().WithinDeadline();
+        Assert.Equal("hello", Encoding.UTF8.GetString(read.Buffer));
+        released.Set();
+        await reading.WithinDeadline();
+
+        static async Task BlockAsync(PipeReader reader, ManualResetEventSlim released)
+        {
+            await reader.ReadAsync();
+            released.Wait(Deadline.Time);
+        }
+    }
+
+    [Fact]
     public async Task A_stream_gets_its_groups_output_until_its_client_leaves()
     {
         var (client, server) = await ConnectAsync();

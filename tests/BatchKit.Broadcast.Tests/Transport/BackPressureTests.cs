@@ -157,6 +157,32 @@ public sealed class BackPressureTests
         Assert.Equal(2, transport.LoggerFaults.Count);
     }
 
+    [Fact]
+    public async Task A_callback_that_hangs_keeps_the_transport_from_no_end()
+    {
+        using var released = new ManualResetEventSlim();
+        var entered = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        var options = new BroadcastOptions
+        {
+            MaxQueuedBytes = QueueBytes,
+            CloseTimeout = TimeSpan.FromSeconds(1),
+            SlowClientChanged = _ =>
+            {
+                entered.TrySetResult();
+                released.Wait(Deadline.Time);
+            },
+        };
+        var transport = new BroadcastTransport(options);
+        var client = new FakeClient(transport);
+        await FillAsync(transport, client);
+        await entered.Task.WithinDeadline();
+
+        await transport.DisposeAsync().AsTask().WithinDeadline();
+
+        await client.Connection.Output.Ended.WithinDeadline();
+        released.Set();
+    }
+
     private BroadcastTransport Create(Action<BroadcastOptions>? configure = null)
     {
         var options = new BroadcastOptions { MaxQueuedBytes = QueueBytes, SlowConsumerTimeout = TimeSpan.FromMinutes(5) };

@@ -14,7 +14,7 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
     private const string SlowerDisk = "slower";
 
     private static readonly int[] Paces = [100, 2000];
-    private static readonly string[] Counted = ["Drain100", "DeleteReturning100"];
+    private static readonly string[] Counted = ["Drain100", "DrainOrdered", "DeleteReturning100"];
 
     private readonly List<RateRow> _rates = [];
     private readonly List<LatencyRow> _latencies = [];

@@ -116,24 +116,27 @@ internal sealed class ShardStatements(Tables tables)
 
     /// <summary>
     /// Reads the next batch of the chosen shard and leases it: $1 queue, $2 most messages, $3 most bytes, $4 the lease's length, $5 worker, $6 the length of a turn, $7 the exchange's token. Parks the
-    /// messages that it passes, because they are behind a delayed or parked one of the same key: no exchange looks at them again. Frees the uniqueness keys of messages that say so. A retried message is a batch of its own. Without a batch the shard is given back.
+    /// messages that it passes, because they are behind a delayed or parked one of the same key: no exchange looks at them again. Where none is delayed, it does not look for them. Frees the uniqueness keys of messages that say so. A retried message is a batch of its own. Without a batch the shard is given back.
     /// </summary>
     public string Take { get; } = $"""
-        with unblocked as materialized (
+        with delayed as materialized (
+            select exists (select from {tables.Messages} b where b.queue = $1 and b.shard = {Chosen} and b.due_at is not null) as has_any
+        ), unblocked as materialized (
             select m.* from (
                 select ctid, id, attempts, rank, enqueued_at, key, header, payload, unique_key, frees_at_claim, {SecondVersion.KeyHash("messages")} as hash from {tables.Messages} as messages
                 where queue = $1 and shard = {Chosen} and due_at is null order by id limit {MaxLook}
-            ) m left join lateral (
+            ) m
+            where not (select has_any from delayed) or m.id < coalesce((
                 select b.id from {tables.Messages} b where b.queue = $1 and b.shard = {Chosen} and b.due_at is not null and {SecondVersion.KeyHash("b")} = m.hash order by b.id limit 1
-            ) blocking on true
-            where blocking.id is null or blocking.id > m.id order by m.id limit $2
+            ), {long.MaxValue})
+            order by m.id limit $2
         ), looked as materialized (
             select case when (select pg_catalog.count(*) from unblocked) = $2 then (select pg_catalog.max(id) from unblocked) else (
                 select pg_catalog.max(l.id) from (select id from {tables.Messages} where queue = $1 and shard = {Chosen} and due_at is null order by id limit {MaxLook}) l
             ) end as upto
         ), parked as (
             update {tables.Messages} m set due_at = 'infinity' from looked
-            where m.queue = $1 and m.shard = {Chosen} and m.due_at is null and m.id <= looked.upto and m.id not in (select id from unblocked)
+            where (select has_any from delayed) and m.queue = $1 and m.shard = {Chosen} and m.due_at is null and m.id <= looked.upto and m.id not in (select id from unblocked)
         ), batch as materialized (
             select * from (
                 select *, pg_catalog.row_number() over so_far as place, pg_catalog.bool_or(attempts > 0) over so_far as has_retry, pg_catalog.sum(pg_catalog.octet_length(payload)) over so_far as bytes

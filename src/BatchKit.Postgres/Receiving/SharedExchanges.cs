@@ -2,7 +2,8 @@ namespace BatchKit.Postgres.Receiving;
 
 /// <summary>
 /// Shares exchanges among a receiver's workers. A worker's exchange begins at once while none is under way. Workers that finish during an exchange share the next one, which the first of them makes for all. It
-/// begins during the other one when a third of the workers share it: then the server works while this process reads. Ordered queues share none. Thread-safe.
+/// begins during the other one when a third of the workers share it: then the server works while this process reads. Workers that were idle share exchanges of their own, which settle nothing and so don't wait for
+/// the disk: a message that comes is not held up by the end of others. Ordered queues share none. Thread-safe.
 /// </summary>
 /// <remarks>An exchange that is slow, because its connection hangs or its messages are large, holds up only its own workers: who has waited too long for its end begins another one.</remarks>
 internal sealed class SharedExchanges(ReceiverParts parts)
@@ -56,7 +57,7 @@ internal sealed class SharedExchanges(ReceiverParts parts)
     {
         lock (_lock)
         {
-            if (MayLead(_waiting.Count + 1))
+            if (MayLead(member, CountWaiting(member) + 1))
             {
                 _leaders.Add(member);
                 return Turn.Leads;
@@ -86,7 +87,10 @@ internal sealed class SharedExchanges(ReceiverParts parts)
     }
 
     // Called under the lock.
-    private bool MayLead(int members) => _leaders.Count == 0 || (_leaders.Count < Lanes && members >= _enough);
+    private bool MayLead(Member member, int members) => _leaders.Count < Lanes && (members >= _enough || !_leaders.Exists(member.SharesWith));
+
+    // Called under the lock.
+    private int CountWaiting(Member member) => _waiting.Count(member.SharesWith);
 
     private async ValueTask<Turn> LeadAsync(ClaimExchanger exchanger, Member leader)
     {
@@ -118,10 +122,14 @@ internal sealed class SharedExchanges(ReceiverParts parts)
         var bytes = leader.Bytes;
         lock (_lock)
         {
-            var count = 0;
-            while (count < _waiting.Count && count + 1 < _most && (bytes += _waiting[count].Bytes) <= _mostBytes)
-                members.Add(_waiting[count++]);
-            _waiting.RemoveRange(0, count);
+            foreach (var member in _waiting.Where(leader.SharesWith))
+            {
+                if (members.Count == _most || (bytes += member.Bytes) > _mostBytes)
+                    break;
+                members.Add(member);
+            }
+
+            _waiting.RemoveAll(members.Contains);
         }
 
         return members;
@@ -129,13 +137,12 @@ internal sealed class SharedExchanges(ReceiverParts parts)
 
     private void Leave(Member leader)
     {
-        Member next;
+        Member? next;
         lock (_lock)
         {
-            if (!_leaders.Remove(leader) || _waiting.Count == 0 || !MayLead(_waiting.Count))
+            if (!_leaders.Remove(leader) || (next = _waiting.Find(member => MayLead(member, CountWaiting(member)))) is null)
                 return;
-            next = _waiting[0];
-            _waiting.RemoveAt(0);
+            _waiting.Remove(next);
             _leaders.Add(next);
         }
 
@@ -163,9 +170,13 @@ internal sealed class SharedExchanges(ReceiverParts parts)
 
         public bool IsRetriesTurn => isRetriesTurn;
 
+        private bool Settles { get; } = settled is not null;
+
         public HeldClaim? Taken { get; set; }
 
         public Task<Turn> Turn => _turn.Task;
+
+        public bool SharesWith(Member other) => Settles == other.Settles;
 
         public void Lead() => _turn.TrySetResult(SharedExchanges.Turn.Leads);
 

@@ -25,6 +25,9 @@ public sealed class ConformanceBrokers : IAsyncDisposable
     public const string SentAway = "sent-away";
     public const string OtherServer = "other.example:1883";
 
+    /// <summary>Mosquitto lets no client ask for more.</summary>
+    public const int ServerKeepAliveSeconds = 15;
+
     private readonly TestAuthority _authority = new();
     private readonly SemaphoreSlim _gate = new(1, 1);
     private readonly Dictionary<string, ConformanceBroker> _started = new(StringComparer.Ordinal);
@@ -87,7 +90,7 @@ public sealed class ConformanceBrokers : IAsyncDisposable
     private async Task<ConformanceBroker> StartMosquittoAsync()
     {
         RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
-        var server = await MosquittoServer.StartOwnAsync(new MosquittoServerOptions { Certificate = _authority.Issue("127.0.0.1"), MaxQueued = 0 });
+        var server = await MosquittoServer.StartOwnAsync(new MosquittoServerOptions { Certificate = _authority.Issue("127.0.0.1"), MaxQueued = 0, Lines = [$"max_keepalive {ServerKeepAliveSeconds}"] });
         return new ConformanceBroker(Addresses(("mqtt", server.Port), ("mqtts", server.TlsPort), ("ws", server.WebSocketPort), ("wss", server.SecureWebSocketPort)), _authority.Trusts, server)
         {
             RestartAsync = async () =>

@@ -121,6 +121,17 @@ internal sealed class ConformanceScene(ConformanceBroker broker, string scheme, 
         await client.DisconnectAsync().WithinDeadline();
     }
 
+    /// <summary>Subscribes with an identifier, which our receivers do not ask for, as MQTTnet's client does, and leaves the session to who connects next.</summary>
+    public async Task LeaveSubscriptionAsync(string clientId, string filter, uint identifier)
+    {
+        using var client = new MqttClientFactory().CreateMqttClient();
+        var address = broker.Addresses["mqtt"];
+        await client.ConnectAsync(new MqttClientOptionsBuilder().WithTcpServer(address.Host, address.Port).WithProtocolVersion(MqttProtocolVersion.V500)
+            .WithClientId(clientId).WithCleanStart(false).WithSessionExpiryInterval(3600).Build()).WithinDeadline();
+        await client.SubscribeAsync(new MqttClientSubscribeOptionsBuilder().WithSubscriptionIdentifier(identifier).WithTopicFilter(filter, MqttQualityOfServiceLevel.AtLeastOnce).Build()).WithinDeadline();
+        await client.DisconnectAsync().WithinDeadline();
+    }
+
     public MqttMessage Message(string text, string level = "a") => new($"{Topic}/{level}", Some.Bytes(text));
 
     public MqttMessage[] Lines(int count, int start = 0) => [.. Enumerable.Range(start, count).Select(number => Message($"line {number}"))];

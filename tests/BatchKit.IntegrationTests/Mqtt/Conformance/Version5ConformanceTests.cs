@@ -153,6 +153,48 @@ public sealed class Version5ConformanceTests(ConformanceBrokers brokers) : Confo
         Assert.Equal(["end"], arrived.Texts);
     });
 
+    // The others leave the time to the client.
+    [Theory]
+    [InlineData("mqtt")]
+    [InlineData("mqtts")]
+    [InlineData("ws")]
+    [InlineData("wss")]
+    public Task A_client_pings_as_often_as_its_broker_asks(string scheme) => RunAsync(ConformanceBrokers.Mosquitto, scheme, MqttVersion.V5, static async scene =>
+    {
+        var time = new ManualTimeProvider();
+        var address = scene.Options().Server;
+        await using var proxy = TcpProxy.Start(address.Host, address.Port);
+        var options = scene.Options(options => (options.Server, options.KeepAlive) = (new UriBuilder(address) { Port = proxy.Port }.Uri, TimeSpan.FromHours(1)));
+        options.Subscriptions.Add(new MqttSubscription { Filter = scene.Topic });
+        await using var receiver = new MqttReceiver(options, MqttEnds.Node, new BatchReceiver(new CollectingTransport()), time);
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        Assert.Null(receiver.Fault);
+
+        // The next byte, which is the ping's first, ends the connection.
+        proxy.CutAfter(0);
+        time.Advance(TimeSpan.FromSeconds(ConformanceBrokers.ServerKeepAliveSeconds));
+
+        await Until.TrueAsync(() => receiver.Fault is not null);
+    });
+
+    [Theory]
+    [MemberData(nameof(NewCases))]
+    public Task A_message_with_the_identifiers_of_its_subscriptions_arrives(string broker, string scheme) => RunAsync(broker, scheme, MqttVersion.V5, static async scene =>
+    {
+        var clientId = Some.Name("session");
+        await scene.LeaveSubscriptionAsync($"{clientId}-receiver", $"{scene.Topic}/a", identifier: 268_435_455);
+        await scene.LeaveSubscriptionAsync($"{clientId}-receiver", $"{scene.Topic}/+", identifier: 1);
+
+        var arrived = await scene.ReceiveAsync($"{scene.Topic}/b", options => options.ClientId = clientId);
+        await scene.PublishAsync(scene.Message("text"));
+        await scene.PublishAsync(scene.Message("end", "b"));
+
+        // A broker may send it once, or once for each subscription (MQTT 5, section 3.3.4).
+        await Until.TrueAsync(() => arrived.Texts.Contains("end"));
+        Assert.Contains("text", arrived.Texts);
+        Assert.DoesNotContain(arrived.Messages, static message => message.Header is { Properties.IsEmpty: false });
+    });
+
     // The others send no client away.
     [Theory]
     [InlineData(ConformanceBrokers.MqttNet, "mqtt")]

@@ -29,9 +29,6 @@ internal static partial class Log
     [LoggerMessage(2215, LogLevel.Warning, "Queue {Queue} may receive no new frames: {Reason}")]
     public static partial void TopologyWrong(ILogger logger, string queue, string reason);
 
-    [LoggerMessage(2214, LogLevel.Warning, "The receiver stopped without finishing its current frame from queue {Queue} within {Limit}.")]
-    public static partial void FrameAbandoned(ILogger logger, string queue, TimeSpan limit);
-
     [LoggerMessage(2216, LogLevel.Warning, "MassTransit's endpoint of queue {Queue} did not stop within {Limit}. The stop goes on without it.")]
     public static partial void EndpointRemains(ILogger logger, string queue, TimeSpan limit);
 

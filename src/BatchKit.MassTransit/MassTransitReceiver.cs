@@ -213,12 +213,13 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         }
         catch (OperationCanceledException) when (limit.IsCancellationRequested)
         {
-            Log.FrameAbandoned(_logger, Queue, _connection.Options.StopTimeout);
+            ReceiverLog.FrameAbandoned(_logger, Queue, _connection.Options.StopTimeout);
         }
 
         if (_lease is not null)
             await ReleaseLeaseAsync(_lease).ConfigureAwait(false);
-        await _stopping.CancelAsync().ConfigureAwait(false);
+        // Not awaited: a callback of the next transport may hang.
+        _ = _logger.Faults.CancelAsync(_stopping);
         try
         {
             await (stop ?? _endpoint.StopAsync()).WaitAsync(EndLimit, _timeProvider, CancellationToken.None).ConfigureAwait(false);

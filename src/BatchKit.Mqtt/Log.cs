@@ -42,9 +42,6 @@ internal static partial class Log
     [LoggerMessage(2445, LogLevel.Warning, "A message of {Bytes} bytes for the topic {Topic} was refused and dropped, because it exceeds the receiver's frame limits.")]
     public static partial void MessageDropped(ILogger logger, Exception exception, string topic, int bytes);
 
-    [LoggerMessage(2444, LogLevel.Warning, "Undelivered messages from {Target} were abandoned at stop after {Limit}; the broker keeps those with QoS 1.")]
-    public static partial void Abandoned(ILogger logger, string target, TimeSpan limit);
-
     [LoggerMessage(2446, LogLevel.Error, "{Reason}")]
     public static partial void NodeTaken(ILogger logger, string reason);
 

@@ -41,6 +41,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     private readonly CancellationTokenSource _abandoning = new();
 
     private bool _isDisposed;
+    private bool _isGivenUp;
     private volatile string? _whyInactive = "The receiver has not started.";
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
@@ -155,7 +156,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// <param name="cancellationToken">Abandons the delivery under way immediately.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
-        if (_isDisposed)
+        if (_isDisposed || _isGivenUp)
             return;
         var ending = _transport is null ? _link.DisposeAsync().AsTask() : _session.StopDeliveringAsync();
         try
@@ -165,9 +166,8 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         catch (Exception exception) when (exception is TimeoutException or OperationCanceledException)
         {
             if (_session.IsDelivering)
-                Log.Abandoned(_logger, _link.Target, _options.StopTimeout);
-            await _logger.Faults.CancelAsync(_abandoning).ConfigureAwait(false);
-            await ending.ConfigureAwait(false);
+                ReceiverLog.FrameAbandoned(_logger, _link.Target, _options.StopTimeout);
+            _isGivenUp = !await ReceiverLifetime.AbandonAsync(ending, _abandoning, _link.Target, _timeProvider, _logger).ConfigureAwait(false);
         }
 
         _session.Close();

@@ -23,9 +23,6 @@ internal static partial class Log
     [LoggerMessage(3005, LogLevel.Warning, "{Target} is a server before version 2.10, which filters by one subject only: this node reads the frames of all nodes of {Prefix} and skips those of others. A newer server sends it its own only.")]
     public static partial void ReadsAllNodes(ILogger logger, string target, string prefix);
 
-    [LoggerMessage(3006, LogLevel.Warning, "The frame in hand of {Prefix} was given up after StopTimeout ({Limit}). The server delivers it again.")]
-    public static partial void FrameAbandoned(ILogger logger, string prefix, TimeSpan limit);
-
     [LoggerMessage(3010, LogLevel.Warning, "{Count} received frames were dropped, because more than NatsOptions.MaxWaitingFrames ({Limit}) waited for the next hop.")]
     public static partial void FramesDropped(ILogger logger, long count, int limit);
 }

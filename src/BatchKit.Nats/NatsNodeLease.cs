@@ -65,9 +65,13 @@ internal sealed class NatsNodeLease(NatsLink link, string bucket, int replicas, 
         await ReleaseAsync(node.Candidate, cancellationToken).ConfigureAwait(false);
     }
 
+    /// <summary>Lets the number expire.</summary>
+    public void EndRenewal() => _ending.Cancel();
+
     /// <inheritdoc/>
     public void Dispose()
     {
+        EndRenewal();
         _ending.Dispose();
         _gate.Dispose();
     }
@@ -142,8 +146,11 @@ internal sealed class NatsNodeLease(NatsLink link, string bucket, int replicas, 
                 var holder = entry.Success ? entry.Value.Value : null;
                 // Ours, after an answer that was lost; or the key has just ended.
                 _revision = entry.Success && holder == _holder ? entry.Value.Revision : 0;
-                if (attempt == Attempts || (holder is not null && holder != _holder))
-                    return holder ?? "a process that gives it back";
+                if (attempt < Attempts && (holder is null || holder == _holder))
+                    continue;
+                // Not until its time is over: the holder reads the node's frames from now on.
+                Interlocked.Exchange(ref _endsAt, 0);
+                return holder ?? "a process that gives it back";
             }
         }
         catch (NatsException)

@@ -33,14 +33,8 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
     // Null when nothing is declared, and with core NATS, which may be a server without JetStream.
     private readonly NatsNodeLease? _lease;
     private readonly RetrySchedule _schedule = new(FirstDelay, LongestDelay);
-    private readonly CancellationTokenSource _stopping = new();
-    private readonly CancellationTokenSource _abandoning = new();
-    private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
-    private Task _running = Task.CompletedTask;
+    private readonly ReceiverLifetime _lifetime;
     private int _failures;
-    private bool _isStarted;
-    private bool _isDisposed;
-    private volatile string? _fault = "The receiver has not started.";
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
     /// <param name="options">The settings.</param>
@@ -66,17 +60,18 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
         (_options, _node, _receiver, _link, _topology) = (options, node, receiver, link, new NatsTopology(options));
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
-        _frames = new FrameReceiver(receiver);
+        _lifetime = new ReceiverLifetime(_timeProvider, _logger);
+        _frames = new FrameReceiver(receiver, new LoggerOf<FrameReceiver>(_logger));
         _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", link.Target, metrics, "nats", options.Prefix);
         _lease = options is { DeclareTopology: true, Delivery: NatsDelivery.AtLeastOnce } ? new NatsNodeLease(link, _topology.Bucket, options.Replicas, node, _timeProvider) : null;
-        _dropped = new FrameDrops("batchkit.nats.dropped", meterFactory, _timeProvider);
+        _dropped = new FrameDrops("batchkit.nats.dropped", meterFactory, _timeProvider, _logger.Faults);
     }
 
     /// <summary>How many received frames were dropped because more than <see cref="NatsOptions.MaxWaitingFrames"/> waited.</summary>
     public long DroppedFrames => _dropped.Count;
 
     /// <summary>Why it receives nothing now, in a sentence without secrets; null while it receives.</summary>
-    public string? Fault => _fault ?? _link.Fault;
+    public string? Fault => _lifetime.Fault ?? _link.Fault;
 
     internal string? ObserverFault => _logger.Faults.Description ?? _link.LoggerFault ?? _reporter.CallbackFault;
 
@@ -90,46 +85,35 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
     /// <exception cref="ObjectDisposedException">The receiver was disposed.</exception>
     public async Task StartAsync(CancellationToken cancellationToken)
     {
-        ObjectDisposedException.ThrowIf(_isDisposed, this);
-        if (!_triedOnce.Task.IsCompleted)
+        ObjectDisposedException.ThrowIf(_lifetime.IsDisposed, this);
+        if (!_lifetime.HasTried)
             await LeaseAsync(cancellationToken).ConfigureAwait(false);
-        if (!Interlocked.Exchange(ref _isStarted, true))
-            _running = CallerContext.RunWithout(RunAsync);
-        await _triedOnce.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
+        await _lifetime.StartAsync(RunAsync, cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Stops receiving, waits for the current frame within <see cref="NatsOptions.StopTimeout"/>, and gives the node's number back.</summary>
     /// <param name="cancellationToken">Abandons the current frame at once.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
-        if (_isDisposed)
+        if (_lifetime.IsDisposed)
             return;
-        await _stopping.CancelAsync().ConfigureAwait(false);
-        try
-        {
-            await _running.WaitAsync(_options.StopTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
-        }
-        catch (Exception exception) when (exception is TimeoutException or OperationCanceledException)
-        {
-            Log.FrameAbandoned(_logger, _options.Prefix, _options.StopTimeout);
-            await _abandoning.CancelAsync().ConfigureAwait(false);
-            await _running.ConfigureAwait(false);
-        }
-
-        if (_lease is not null)
+        var hasEnded = await _lifetime.StopAsync(_options.Prefix, _options.StopTimeout, cancellationToken).ConfigureAwait(false);
+        // A next hop that goes on may still get an old frame: the number stays taken until the lease expires.
+        if (hasEnded && _lease is not null)
             await ReleaseAsync(_lease).ConfigureAwait(false);
+        else
+            _lease?.EndRenewal();
         _reporter.Close();
     }
 
     /// <summary>Stops the receiver, if it runs.</summary>
     public async ValueTask DisposeAsync()
     {
-        await StopAsync(CancellationToken.None).ConfigureAwait(false);
         // A container disposes it once for each of its registrations.
-        if (Interlocked.Exchange(ref _isDisposed, true))
+        if (_lifetime.IsDisposed)
             return;
-        _stopping.Dispose();
-        _abandoning.Dispose();
+        await StopAsync(CancellationToken.None).ConfigureAwait(false);
+        _lifetime.Dispose();
         _lease?.Dispose();
         _dropped.Dispose();
         if (_ownsLink)
@@ -146,13 +130,11 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
         }
         catch (NodeTakenException exception) when (_options.WaitsForNode)
         {
-            _fault = FailureText.MessageOf(exception);
-            _triedOnce.TrySetResult();
+            _lifetime.Tried(FailureText.MessageOf(exception));
         }
         catch (Exception exception) when (exception is IOException or NatsException or TimeoutException)
         {
-            _fault = FailureText.MessageOf(exception);
-            _triedOnce.TrySetResult();
+            _lifetime.Tried(FailureText.MessageOf(exception));
         }
     }
 
@@ -166,31 +148,29 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
 
     private async Task RunAsync()
     {
-        while (!_stopping.IsCancellationRequested)
+        while (!_lifetime.Stopping.IsCancellationRequested)
         {
             var fault = await TryReceiveAsync().ConfigureAwait(false);
-            if (_stopping.IsCancellationRequested)
+            if (_lifetime.Stopping.IsCancellationRequested)
                 break;
-            if (fault != _fault)
+            if (fault != _lifetime.Fault)
                 Log.ReceivingEnded(_logger, _options.Prefix, fault);
-            _fault = fault;
-            _triedOnce.TrySetResult();
-            await Task.Delay(_schedule.DelayAfter(++_failures, Random.Shared), _timeProvider, _stopping.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            _lifetime.Tried(fault);
+            await _lifetime.PauseAsync(_schedule.DelayAfter(++_failures, Random.Shared)).ConfigureAwait(false);
         }
 
-        _fault = "The receiver has stopped.";
-        _triedOnce.TrySetResult();
+        _lifetime.Tried("The receiver has stopped.");
     }
 
     /// <summary>Receives until the lease is lost, the receiver stops, or the server fails.</summary>
     /// <returns>Why it has ended.</returns>
     private async Task<string> TryReceiveAsync()
     {
-        using var ending = CancellationTokenSource.CreateLinkedTokenSource(_stopping.Token);
-        using var abandoning = CancellationTokenSource.CreateLinkedTokenSource(_abandoning.Token);
+        using var ending = CancellationTokenSource.CreateLinkedTokenSource(_lifetime.Stopping);
+        using var abandoning = CancellationTokenSource.CreateLinkedTokenSource(_lifetime.Abandoning);
         try
         {
-            await TakeAsync(_stopping.Token).ConfigureAwait(false);
+            await TakeAsync(_lifetime.Stopping).ConfigureAwait(false);
             var receiving = ReceiveAsync(ending.Token, abandoning.Token);
             var lost = _lease?.Lost;
             if (await Task.WhenAny(receiving, lost ?? receiving).ConfigureAwait(false) == receiving)
@@ -199,13 +179,16 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
                 return "The server sends nothing more.";
             }
 
-            // Another process may have the number: the frame in hand goes back.
+            // Another process may have the number: the frame in hand goes back. Told at once, because the next hop may keep it.
+            var reason = await lost!.ConfigureAwait(false);
+            Log.ReceivingEnded(_logger, _options.Prefix, reason);
+            _lifetime.Fault = reason;
             await ending.CancelAsync().ConfigureAwait(false);
-            await abandoning.CancelAsync().ConfigureAwait(false);
+            _ = _logger.Faults.CancelAsync(abandoning);
             await receiving.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-            return await lost!.ConfigureAwait(false);
+            return reason;
         }
-        catch (OperationCanceledException) when (_stopping.IsCancellationRequested)
+        catch (OperationCanceledException) when (_lifetime.Stopping.IsCancellationRequested)
         {
             return "The receiver has stopped.";
         }
@@ -228,7 +211,7 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
         Begin();
         if (!canFilter)
             Log.ReadsAllNodes(_logger, _link.Target, _options.Prefix);
-        var delivery = new StreamDelivery(_frames, _topology.Subjects(_node.Value), IsHeldAsync, fault => _fault = fault, _timeProvider);
+        var delivery = new StreamDelivery(_frames, _topology.Subjects(_node.Value), IsHeldAsync, fault => _lifetime.Fault = fault, _timeProvider);
         await delivery.RunAsync(consumer, ending, abandoning).ConfigureAwait(false);
     }
 
@@ -236,9 +219,9 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
 
     private void Begin()
     {
-        (_fault, _failures) = (null, 0);
+        _failures = 0;
         Log.Receiving(_logger, _node.Value, _options.Prefix, _link.Target);
-        _triedOnce.TrySetResult();
+        _lifetime.Tried(fault: null);
     }
 
     private void CountDropped()

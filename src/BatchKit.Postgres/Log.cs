@@ -63,6 +63,9 @@ internal static partial class Log
     [LoggerMessage(2629, LogLevel.Warning, "The handler of queue {Queue} did not end when the stop cancelled it; its {Messages} messages were given back.")]
     public static partial void HandlerAbandoned(ILogger logger, string queue, int messages);
 
+    [LoggerMessage(2641, LogLevel.Error, "A handler of queue {Queue} blocks its thread. The receiver stopped without it; its messages are handled again when the claim ends.")]
+    public static partial void StopGivenUp(ILogger logger, string queue);
+
     [LoggerMessage(2630, LogLevel.Warning, "Queue {Queue} was lost: its tables were dropped, restored, migrated or re-created. Its handlers were cancelled, and it is looked up again.")]
     public static partial void QueueLost(ILogger logger, string queue);
 

@@ -40,6 +40,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private volatile ReceiverParts? _parts;
     private bool _isStarted;
     private bool _isDisposed;
+    private bool _isGivenUp;
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
     /// <param name="dataSource">The database. The caller disposes it, after the receiver. Its pool needs 2 connections for a receiver, 1 with <see cref="PostgresQueueReceiverOptions.Prefetch"/>, <see cref="PostgresQueueReceiverOptions.Concurrency"/> for one of an ordered queue, and 2 more, which all its receivers share.</param>
@@ -136,7 +137,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     /// <param name="cancellationToken">Cancels the handlers at once.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
-        if (_isDisposed)
+        if (_isDisposed || _isGivenUp)
             return;
         await EnterAsync(static phases => phases.StopAsync()).ConfigureAwait(false);
         if (await EndsAsync(_options.StopTimeout, cancellationToken).ConfigureAwait(false))
@@ -145,7 +146,10 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         _parts?.Held.Cancel();
         if (!await EndsAsync(ClosingTime, CancellationToken.None).ConfigureAwait(false))
             await EnterAsync(static phases => phases.CloseAsync()).ConfigureAwait(false);
-        await _running.ConfigureAwait(false);
+        // A handler that blocks its thread can't be given up, but must not keep the process alive.
+        _isGivenUp = !await EndsAsync(ClosingTime, CancellationToken.None).ConfigureAwait(false);
+        if (_isGivenUp)
+            Log.StopGivenUp(_logger, _options.Queue);
     }
 
     /// <summary>Stops the receiver, if it runs.</summary>
@@ -154,7 +158,8 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         await StopAsync(CancellationToken.None).ConfigureAwait(false);
         if (Interlocked.Exchange(ref _isDisposed, true))
             return;
-        _stop.Dispose();
+        if (!_isGivenUp)
+            _stop.Dispose();
     }
 
     private async Task RunAsync()

@@ -41,9 +41,6 @@ internal static partial class Log
     [LoggerMessage(2115, LogLevel.Warning, "Queue {Queue} may receive no new frames: {Reason}")]
     public static partial void TopologyWrong(ILogger logger, string queue, string reason);
 
-    [LoggerMessage(2114, LogLevel.Warning, "The receiver stopped without finishing its current frame from queue {Queue} within {Limit}; the broker keeps the frame.")]
-    public static partial void FrameAbandoned(ILogger logger, string queue, TimeSpan limit);
-
     [LoggerMessage(2116, LogLevel.Information, "Queue {Queue} gets the output of all groups, because the broker does not allow the receiver to bind single ones: {Reason}.")]
     public static partial void GroupsNotBound(ILogger logger, string queue, string reason);
 }

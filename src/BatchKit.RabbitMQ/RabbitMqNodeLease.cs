@@ -85,8 +85,14 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
         if (_consumer is not { IsConsuming: true, Channel: var channel })
             return;
         _consumer = null;
-        await channel.QueueDeleteAsync(Queue(number), ifUnused: false, ifEmpty: false, cancellationToken: cancellationToken).ConfigureAwait(false);
-        await channel.DisposeAsync().ConfigureAwait(false);
+        try
+        {
+            await channel.QueueDeleteAsync(Queue(number), ifUnused: false, ifEmpty: false, cancellationToken: cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            await RabbitMqEnd.EndAsync(channel, timeProvider).ConfigureAwait(false);
+        }
     }
 
     private string Queue(int number) => string.Create(CultureInfo.InvariantCulture, $"{prefix}.lease.{number}");

@@ -30,15 +30,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     private readonly RabbitMqTopology _topology;
     private readonly RabbitMqConnection _connection;
     private readonly RetrySchedule _schedule;
-    private readonly CancellationTokenSource _stopping = new();
-    private readonly CancellationTokenSource _abandoning = new();
-    private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
-
-    private Task _running = Task.CompletedTask;
+    private readonly ReceiverLifetime _lifetime;
     private int _failures;
-    private bool _isStarted;
-    private bool _isDisposed;
-    private volatile string? _fault = "The receiver has not started.";
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
     /// <param name="options">The settings.</param>
@@ -77,6 +70,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
+        _lifetime = new ReceiverLifetime(_timeProvider, _logger);
         _topology = new RabbitMqTopology(options);
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
         if (options is { DeclareTopology: true, RouteGroupsByMembers: true })
@@ -95,7 +89,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     public string Queue => _topology.Queue(_node.Candidate);
 
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
-    public string? Fault => _fault;
+    public string? Fault => _lifetime.Fault;
 
     /// <summary>The groups that have members on this node; null where nothing is declared, or groups are not routed by their members.</summary>
     internal RabbitMqGroupBindings? Groups => _groups;
@@ -116,12 +110,10 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <exception cref="ObjectDisposedException">The receiver was disposed.</exception>
     public async Task StartAsync(CancellationToken cancellationToken)
     {
-        ObjectDisposedException.ThrowIf(_isDisposed, this);
-        if (!_triedOnce.Task.IsCompleted)
+        ObjectDisposedException.ThrowIf(_lifetime.IsDisposed, this);
+        if (!_lifetime.HasTried)
             await LeaseAsync(cancellationToken).ConfigureAwait(false);
-        if (!Interlocked.Exchange(ref _isStarted, true))
-            _running = CallerContext.RunWithout(RunAsync);
-        await _triedOnce.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
+        await _lifetime.StartAsync(RunAsync, cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Connects and leases the node's number, once, before anything reads it. It fails because of an unreachable broker only when <see cref="RabbitMqOptions.FailFast"/> is set.</summary>
@@ -139,8 +131,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
                 throw new NodeTakenException(FailureText.MessageOf(taken), exception);
             if (taken is null && _options.FailFast)
                 throw;
-            _fault = FailureText.MessageOf(exception);
-            _triedOnce.TrySetResult();
+            _lifetime.Tried(FailureText.MessageOf(exception));
         }
     }
 
@@ -148,21 +139,13 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <param name="cancellationToken">Abandons the current frame at once.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
-        if (_isDisposed)
+        if (_lifetime.IsDisposed)
             return;
         var began = _timeProvider.GetTimestamp();
-        await _stopping.CancelAsync().ConfigureAwait(false);
-        try
-        {
-            await _running.WaitAsync(_options.StopTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
-        }
-        catch (Exception exception) when (exception is TimeoutException or OperationCanceledException)
-        {
-            Log.FrameAbandoned(_logger, Queue, _options.StopTimeout);
-            await _abandoning.CancelAsync().ConfigureAwait(false);
-            await _running.ConfigureAwait(false);
-        }
-
+        await _lifetime.StopAsync(Queue, _options.StopTimeout, cancellationToken).ConfigureAwait(false);
+        // Where it did not receive, it still has the number, over an application's connection for as long as that one is open.
+        if (_lease is not null)
+            await ReleaseAsync(_lease).ConfigureAwait(false);
         var left = _options.StopTimeout - _timeProvider.GetElapsedTime(began);
         await _connection.CloseAsync(left > LeastClosingTime ? left : LeastClosingTime).ConfigureAwait(false);
     }
@@ -171,42 +154,38 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     public async ValueTask DisposeAsync()
     {
         await StopAsync(CancellationToken.None).ConfigureAwait(false);
-        if (Interlocked.Exchange(ref _isDisposed, true))
-            return;
+        _lifetime.Dispose();
         _groups?.Dispose();
-        _stopping.Dispose();
-        _abandoning.Dispose();
     }
 
     private async Task RunAsync()
     {
-        while (!_stopping.IsCancellationRequested)
+        while (!_lifetime.Stopping.IsCancellationRequested)
         {
+            string fault;
             try
             {
-                _fault = await ReceiveAsync().ConfigureAwait(false);
-                if (!_stopping.IsCancellationRequested)
-                    Log.ReceivingEnded(_logger, Queue, _fault);
+                fault = await ReceiveAsync().ConfigureAwait(false);
+                if (!_lifetime.Stopping.IsCancellationRequested)
+                    Log.ReceivingEnded(_logger, Queue, fault);
             }
-            catch (OperationCanceledException) when (_stopping.IsCancellationRequested)
+            catch (OperationCanceledException) when (_lifetime.Stopping.IsCancellationRequested)
             {
                 break;
             }
             catch (Exception exception)
             {
                 // The connection has already logged its own failures (IOException). A failure that repeats is logged once. A new connection also ends failures of other kinds.
-                var fault = FailureText.MessageOf(exception);
-                if (exception is not IOException && fault != _fault)
+                fault = FailureText.MessageOf(exception);
+                if (exception is not IOException && fault != _lifetime.Fault)
                     Log.ReceivingEnded(_logger, Queue, fault);
-                _fault = fault;
             }
 
-            _triedOnce.TrySetResult();
-            await Task.Delay(_schedule.DelayAfter(++_failures, Random.Shared), _timeProvider, _stopping.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            _lifetime.Tried(fault);
+            await _lifetime.PauseAsync(_schedule.DelayAfter(++_failures, Random.Shared)).ConfigureAwait(false);
         }
 
-        _fault = "The receiver has stopped.";
-        _triedOnce.TrySetResult();
+        _lifetime.Tried("The receiver has stopped.");
     }
 
     private async Task<string> ReceiveAsync()
@@ -219,33 +198,32 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <returns>Why it ended; null when the broker refuses an exclusive consumer.</returns>
     private async Task<string?> ReceiveAsync(bool exclusive)
     {
-        var open = await _connection.OpenAsync(_stopping.Token).ConfigureAwait(false);
-        var consumer = new RabbitMqConsumer(open.Channel, _receiver, _groups, Queue, _logger, _abandoning.Token);
-        using var ending = CancellationTokenSource.CreateLinkedTokenSource(_stopping.Token);
+        var open = await _connection.OpenAsync(_lifetime.Stopping).ConfigureAwait(false);
+        var consumer = new RabbitMqConsumer(open.Channel, _receiver, _groups, Queue, _logger, _lifetime.Abandoning);
+        using var ending = CancellationTokenSource.CreateLinkedTokenSource(_lifetime.Stopping);
         var binding = Task.CompletedTask;
         try
         {
             if (_options.DeclareTopology)
-                await open.Channel.BasicConsumeAsync(Queue, autoAck: false, consumer, _stopping.Token).ConfigureAwait(false);
-            else if (!await RabbitMqTopology.TryConsumeGivenAsync(open.Channel, Queue, exclusive, consumer, _stopping.Token).ConfigureAwait(false))
+                await open.Channel.BasicConsumeAsync(Queue, autoAck: false, consumer, _lifetime.Stopping).ConfigureAwait(false);
+            else if (!await RabbitMqTopology.TryConsumeGivenAsync(open.Channel, Queue, exclusive, consumer, _lifetime.Stopping).ConfigureAwait(false))
                 return null;
-            _fault = null;
             _failures = 0;
             Log.Receiving(_logger, Queue, _connection.Target);
-            _triedOnce.TrySetResult();
+            _lifetime.Tried(fault: null);
             binding = BindGroupsAsync(open, consumer, ending.Token);
             // Known at once, although what follows waits for the frame in hand.
-            return _fault = await WatchAsync(open, consumer).ConfigureAwait(false);
+            return _lifetime.Fault = await WatchAsync(open, consumer).ConfigureAwait(false);
         }
         finally
         {
             // Frames must not overlap: the broker delivers this channel's unacknowledged frames again on the next channel, so the current frame must end first.
-            await consumer.CloseAsync(_abandoning.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await consumer.CloseAsync(_lifetime.Abandoning).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
             await ending.CancelAsync().ConfigureAwait(false);
             await binding.ConfigureAwait(false);
-            if (_stopping.IsCancellationRequested && _lease is { } lease)
+            if (_lifetime.Stopping.IsCancellationRequested && _lease is { } lease)
                 await ReleaseAsync(lease).ConfigureAwait(false);
-            _connection.Discard(open, _stopping.IsCancellationRequested ? null : "The receiver's consumer ended.");
+            _connection.Discard(open, _lifetime.Stopping.IsCancellationRequested ? null : "The receiver's consumer ended.");
         }
     }
 
@@ -270,7 +248,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         {
             try
             {
-                return await consumer.Ended.WaitAsync(_options.TopologyCheckInterval, _timeProvider, _stopping.Token).ConfigureAwait(false);
+                return await consumer.Ended.WaitAsync(_options.TopologyCheckInterval, _timeProvider, _lifetime.Stopping).ConfigureAwait(false);
             }
             catch (TimeoutException)
             {
@@ -280,10 +258,10 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             try
             {
                 RabbitMqAlarm.Of(open.Connection).ThrowIfRaised();
-                if (await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _stopping.Token).ConfigureAwait(false) is not { } waiting)
+                if (await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _lifetime.Stopping).ConfigureAwait(false) is not { } waiting)
                     return "The queue does not exist any more, although the broker has not ended the consumer.";
                 if (_lease is not null)
-                    await _lease.TakeAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
+                    await _lease.TakeAsync(open.Connection, _lifetime.Stopping).ConfigureAwait(false);
                 if (consumer.Deliveries.IsStalled(waiting))
                     return DeliveryWatch.Describe(waiting);
                 var heldChecks = consumer.Deliveries.CountHeldChecks();
@@ -294,7 +272,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
                 // Frames that are already in the queue are still received.
                 SetFault(FailureText.MessageOf(_connection.Explain(exception)));
             }
-            catch (Exception) when (!_stopping.IsCancellationRequested)
+            catch (Exception) when (!_lifetime.Stopping.IsCancellationRequested)
             {
                 // The connection is about to end, or the broker is slow. The heartbeat shows which.
             }
@@ -304,9 +282,9 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     // A repeat is not logged: how many frames wait behind a held one changes with each check.
     private void SetFault(string? fault, bool isRepeat = false)
     {
-        if (fault is not null && fault != _fault && !isRepeat)
+        if (fault is not null && fault != _lifetime.Fault && !isRepeat)
             Log.TopologyWrong(_logger, Queue, fault);
-        _fault = fault;
+        _lifetime.Fault = fault;
     }
 
     private async Task PrepareAsync(IConnection connection, IChannel channel, CancellationToken cancellationToken)

@@ -29,13 +29,8 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
     private readonly GuardedLogger _logger;
     private readonly ConnectionReporter _reporter;
     private readonly FrameDrops _dropped;
-    private readonly CancellationTokenSource _stopping = new();
-    private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
-    private Task _running = Task.CompletedTask;
+    private readonly ReceiverLifetime _lifetime;
     private int _failures;
-    private bool _isStarted;
-    private bool _isDisposed;
-    private volatile string? _fault = "The receiver has not started.";
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
     /// <param name="options">The settings.</param>
@@ -61,15 +56,16 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
         (_options, _node, _receiver, _connection) = (options, node, receiver, connection);
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
-        _frames = new FrameReceiver(receiver);
+        _lifetime = new ReceiverLifetime(_timeProvider, _logger);
+        _frames = new FrameReceiver(receiver, new LoggerOf<FrameReceiver>(_logger));
         _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", connection.Target, metrics, "redis", options.Prefix);
-        _dropped = new FrameDrops("batchkit.redis.dropped", meterFactory, _timeProvider);
+        _dropped = new FrameDrops("batchkit.redis.dropped", meterFactory, _timeProvider, _logger.Faults);
     }
 
     /// <summary>How many received frames were dropped because more than <see cref="RedisOptions.MaxWaitingFrames"/> waited.</summary>
     public long DroppedFrames => _dropped.Count;
 
-    internal string? Fault => _fault ?? _connection.Fault;
+    internal string? Fault => _lifetime.Fault ?? _connection.Fault;
 
     internal string? ObserverFault => _logger.Faults.Description ?? _connection.LoggerFault ?? _reporter.CallbackFault;
 
@@ -81,32 +77,29 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
     /// <exception cref="ObjectDisposedException">The receiver was disposed.</exception>
     public Task StartAsync(CancellationToken cancellationToken)
     {
-        ObjectDisposedException.ThrowIf(_isDisposed, this);
-        if (!Interlocked.Exchange(ref _isStarted, true))
-            _running = CallerContext.RunWithout(RunAsync);
-        return _triedOnce.Task.WaitAsync(cancellationToken);
+        ObjectDisposedException.ThrowIf(_lifetime.IsDisposed, this);
+        return _lifetime.StartAsync(RunAsync, cancellationToken);
     }
 
-    /// <summary>Unsubscribes, and ends the delivery under way: what waits is lost.</summary>
-    /// <param name="cancellationToken">Ends the wait.</param>
+    /// <summary>Unsubscribes, and ends the delivery under way: what waits is lost. A next hop that ignores it is waited for 2 seconds at most.</summary>
+    /// <param name="cancellationToken">Has no effect.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
-        if (_isDisposed)
+        if (_lifetime.IsDisposed)
             return;
-        await _stopping.CancelAsync().ConfigureAwait(false);
-        await _running.WaitAsync(cancellationToken).ConfigureAwait(false);
+        await _lifetime.StopAsync(_options.Prefix, TimeSpan.Zero, cancellationToken).ConfigureAwait(false);
         _reporter.Close();
-        _fault = "The receiver has stopped.";
+        _lifetime.Fault = "The receiver has stopped.";
     }
 
     /// <inheritdoc/>
     public async ValueTask DisposeAsync()
     {
-        await StopAsync(CancellationToken.None).ConfigureAwait(false);
         // A container disposes it once for each of its registrations.
-        if (Interlocked.Exchange(ref _isDisposed, true))
+        if (_lifetime.IsDisposed)
             return;
-        _stopping.Dispose();
+        await StopAsync(CancellationToken.None).ConfigureAwait(false);
+        _lifetime.Dispose();
         _dropped.Dispose();
         if (_ownsConnection)
             await _connection.DisposeAsync().ConfigureAwait(false);
@@ -116,9 +109,8 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
     {
         try
         {
-            await _connection.WatchAsync(_reporter).WaitAsync(_stopping.Token).ConfigureAwait(false);
-            while (!_stopping.IsCancellationRequested)
-                await ReceiveAsync(_stopping.Token).ConfigureAwait(false);
+            while (!_lifetime.Stopping.IsCancellationRequested)
+                await ReceiveAsync(_lifetime.Stopping).ConfigureAwait(false);
         }
         catch (OperationCanceledException)
         {
@@ -126,21 +118,23 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
         }
         finally
         {
-            _triedOnce.TrySetResult();
+            _lifetime.Tried(_lifetime.Fault);
         }
     }
 
     private async Task ReceiveAsync(CancellationToken stopping)
     {
         var pattern = RedisChannels.PatternOf(_options.Prefix, _node.Value);
-        var subscriber = (await _connection.GetAsync().ConfigureAwait(false)).GetSubscriber();
+        ChannelMessageQueue? queue = null;
         try
         {
-            var queue = await subscriber.SubscribeAsync(pattern).ConfigureAwait(false);
+            await _connection.WatchAsync(_reporter).WaitAsync(stopping).ConfigureAwait(false);
+            var subscriber = (await _connection.GetAsync().ConfigureAwait(false)).GetSubscriber();
+            queue = await subscriber.SubscribeAsync(pattern).ConfigureAwait(false);
             if (subscriber.SubscribedEndpoint(pattern) is null)
                 throw new IOException("The server has not confirmed the subscription.");
-            (_fault, _failures) = (null, 0);
-            _triedOnce.TrySetResult();
+            _failures = 0;
+            _lifetime.Tried(fault: null);
             Log.Receiving(_logger, $"{pattern}", _connection.Target);
             while (true)
                 await ReceiveAsync(queue, stopping).ConfigureAwait(false);
@@ -148,12 +142,12 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
         catch (Exception exception) when (!stopping.IsCancellationRequested)
         {
             var reason = FailureText.MessageOf(exception);
-            _fault = $"It could not subscribe at {_connection.Target}: {reason}";
+            _lifetime.Fault = $"It could not subscribe at {_connection.Target}: {reason}";
             // The client has a second connection for subscriptions, which may be ready a little later.
             var isSoon = _connection.Fault is null && ++_failures < SoonAttempts;
             if (!isSoon)
             {
-                _triedOnce.TrySetResult();
+                _lifetime.Tried(_lifetime.Fault);
                 Log.SubscribeFailed(_logger, _connection.Target, reason);
             }
 
@@ -161,8 +155,8 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
         }
         finally
         {
-            // Not awaited: the server may be down, and the queue has no reader from now on either way.
-            subscriber.Unsubscribe(pattern, flags: CommandFlags.FireAndForget);
+            // Not awaited: the server may be down, and the queue has no reader from now on either way. Others of this connection may have the same subscription.
+            queue?.Unsubscribe(CommandFlags.FireAndForget);
         }
     }
 

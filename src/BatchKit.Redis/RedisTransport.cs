@@ -84,12 +84,11 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
     }
 
     /// <summary>Connects. The host calls it when it starts; otherwise the first send does.</summary>
-    internal Task StartAsync() => _watching ??= _connection.WatchAsync(_reporter);
+    internal Task StartAsync() => _watching is null or { IsFaulted: true } ? _watching = _connection.WatchAsync(_reporter) : _watching;
 
     private async ValueTask PublishAsync(OutgoingFrame frame, CancellationToken cancellationToken)
     {
-        await StartAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
-        var redis = await _connection.GetAsync().ConfigureAwait(false);
+        var redis = await ConnectAsync(cancellationToken).ConfigureAwait(false);
         if (!redis.IsConnected)
             throw new FrameRefusedException($"{_connection.Target} is not connected, and pub/sub keeps nothing.");
         long receivers;
@@ -105,6 +104,19 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
 
         if (receivers == 0 && !frame.Destination.IsAll && !IsCluster(redis))
             throw new FrameRefusedException($"No receiver of {frame.Destination} is subscribed at {_connection.Target}.");
+    }
+
+    private async ValueTask<IConnectionMultiplexer> ConnectAsync(CancellationToken cancellationToken)
+    {
+        try
+        {
+            await StartAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
+            return await _connection.GetAsync().ConfigureAwait(false);
+        }
+        catch (RedisException exception)
+        {
+            throw new FrameRefusedException($"{_connection.Target} can't be reached: {FailureText.MessageOf(exception)}", exception);
+        }
     }
 
     // A cluster counts the receivers of one of its servers only.

@@ -180,7 +180,7 @@ public sealed partial class DocumentTests
     [GeneratedRegex(@"--project (?<project>[\w./-]+)", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex ProjectArgument { get; }
 
-    [GeneratedRegex(@"\[LoggerMessage\((?<id>\d+), LogLevel\.(?<level>\w+)", RegexOptions.ExplicitCapture, 10_000)]
+    [GeneratedRegex(@"\[LoggerMessage\((?<id>\d+), LogLevel\.(?<level>\w+)|LogLevel\.(?<level>\w+), new EventId\((?<id>\d+)", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex LogLine { get; }
 
     [GeneratedRegex("(Count|Gauge|Create\\w+(<\\w+>)?)\\(\\s*\"(?<name>[a-z.]+)\"", RegexOptions.ExplicitCapture, 10_000)]

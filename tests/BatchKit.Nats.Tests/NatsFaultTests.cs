@@ -1,7 +1,10 @@
+using System.Diagnostics.Metrics;
 using BatchKit.Testing;
 using BatchKit.TestServers.Nats;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using NATS.Client.Core;
+using NATS.Client.JetStream;
+using NATS.Client.KeyValueStore;
 
 namespace BatchKit.Nats.Tests;
 
@@ -88,6 +91,49 @@ public sealed class NatsFaultTests(NatsFixture nats)
         await receiver.Arrived.WaitForMessagesAsync(2).WithinDeadline();
         Assert.Equal(["held", "behind it"], receiver.Arrived.Texts);
         await Until.TrueAsync(async () => (await receiver.GetHealthAsync()).Status == HealthStatus.Healthy);
+    }
+
+    [Fact]
+    public async Task A_meter_listener_that_throws_keeps_no_receiver_from_starting()
+    {
+        var (isStarted, thrown) = (false, 0);
+        using var listener = new MeterListener
+        {
+            InstrumentPublished = (instrument, _) =>
+            {
+                if (!isStarted || instrument.Name != "batchkit.nats.dropped")
+                    return;
+                Interlocked.Increment(ref thrown);
+                throw new InvalidOperationException("The listener is broken.");
+            },
+        };
+        listener.Start();
+        isStarted = true;
+        var options = await nats.NewOptionsAsync();
+        await using var sender = await NatsNode.StartAsync(options, 1);
+        await using var receiver = await NatsNode.StartAsync(options, 2);
+
+        await sender.WriteAsync(receiver.Connection, "hello");
+
+        await receiver.Arrived.WaitForMessagesAsync(1).WithinDeadline();
+        Assert.True(thrown > 0);
+    }
+
+    [Fact]
+    public async Task A_holder_whose_number_another_process_has_receives_nothing_more()
+    {
+        var options = await nats.NewOptionsAsync();
+        await using var sender = await NatsNode.StartAsync(options, 1);
+        await using var holder = await NatsNode.StartAsync(options, 7);
+        await using var connection = new NatsConnection(new NatsOpts { Url = options.Url! });
+        var leases = await new NatsKVContext(new NatsJSContext(connection)).GetStoreAsync($"{options.Prefix}-nodes");
+
+        await leases.PutAsync("7", "another process");
+        await Until.TrueAsync(async () => (await holder.GetHealthAsync()).Description?.Contains("another process", StringComparison.Ordinal) == true);
+        for (var line = 0; line < 20; line++)
+            await sender.WriteAsync(holder.Connection, $"{line}");
+
+        Assert.Empty(holder.Arrived.Texts);
     }
 
     [Fact]

@@ -1,9 +1,11 @@
 using BatchKit.Testing;
+using BatchKit.TestSupport;
 using BatchKit.TestServers.Network;
 using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Logging;
 using StackExchange.Redis;
 
 namespace BatchKit.Redis.Tests;
@@ -110,6 +112,65 @@ public sealed class RedisTransportTests(RedisFixture redis)
         await receiver.StopAsync(CancellationToken.None).WithinDeadline();
 
         await Assert.ThrowsAsync<ObjectDisposedException>(() => receiver.StartAsync(CancellationToken.None));
+    }
+
+    [Fact]
+    public async Task A_frame_that_no_one_can_read_is_logged_and_the_next_one_arrives()
+    {
+        var options = await redis.NewOptionsAsync();
+        using var log = new LogCollector();
+        using var sender = await StartAsync(options, 1);
+        var arrived = new CollectingTransport();
+        await using var receiver = new RedisReceiver(options, new NodeNumber(2), new BatchReceiver(arrived), logger: new Logger<RedisReceiver>(log));
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await using var stranger = await ConnectionMultiplexer.ConnectAsync(options.Configuration!);
+
+        await stranger.GetSubscriber().PublishAsync(RedisChannel.Literal($"{options.Prefix}:00002"), "garbage");
+        await sender.Services.GetRequiredService<IOutputBuffer>().WriteAsync(OutputHandle.Connection(2, 1), "behind it");
+
+        await arrived.WaitForMessagesAsync(1).WithinDeadline();
+        Assert.Equal(["behind it"], arrived.Texts);
+        Assert.Equal(1, log.Count(204));
+    }
+
+    [Fact]
+    public async Task The_end_of_a_receiver_ends_no_other_subscription_of_its_connection()
+    {
+        var options = await redis.NewOptionsAsync();
+        await using var connection = await ConnectionMultiplexer.ConnectAsync(options.Configuration!);
+        options.Configuration = null;
+        var pattern = RedisChannel.Pattern($"{options.Prefix}:*");
+        var receiver = new RedisReceiver(options, new NodeNumber(2), new BatchReceiver(new CollectingTransport()), connection);
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        var successor = new CollectingTransport();
+        await using var next = new RedisReceiver(options, new NodeNumber(2), new BatchReceiver(successor), connection);
+        await next.StartAsync(CancellationToken.None).WithinDeadline();
+        var own = await connection.GetSubscriber().SubscribeAsync(pattern);
+
+        await receiver.DisposeAsync().AsTask().WithinDeadline();
+        await using var sender = new RedisTransport(options, connection);
+        await using var output = new OutputBuffer(sender, new OutputBufferOptions { Node = 1 });
+        await output.WriteAsync(OutputHandle.Connection(2, 1), "hello");
+
+        await successor.WaitForMessagesAsync(1).WithinDeadline();
+        await own.ReadAsync().AsTask().WithinDeadline();
+    }
+
+    [Fact]
+    public async Task A_next_hop_that_does_not_end_when_it_is_cancelled_holds_up_no_stop()
+    {
+        var options = await redis.NewOptionsAsync();
+        using var sender = await StartAsync(options, 1);
+        var stuck = new StuckHop();
+        await using var receiver = new RedisReceiver(options, new NodeNumber(2), new BatchReceiver(stuck));
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await sender.Services.GetRequiredService<IOutputBuffer>().WriteAsync(OutputHandle.Connection(2, 1), "in hand");
+        await stuck.Entered.WithinDeadline();
+
+        await receiver.StopAsync(CancellationToken.None).WithinDeadline();
+
+        Assert.Equal(0, receiver.GetStatistics().DeliveredMessages);
+        stuck.Release();
     }
 
     [Fact]

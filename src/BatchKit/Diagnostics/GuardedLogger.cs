@@ -74,6 +74,22 @@ internal sealed class ObserverFaults
     }
 }
 
+/// <summary>Gives a part the logger of the type that it belongs to.</summary>
+/// <typeparam name="T">The part.</typeparam>
+/// <param name="owner">The owner's logger.</param>
+internal sealed class LoggerOf<T>(ILogger owner) : ILogger<T>
+{
+    /// <inheritdoc/>
+    public IDisposable? BeginScope<TState>(TState state)
+        where TState : notnull => owner.BeginScope(state);
+
+    /// <inheritdoc/>
+    public bool IsEnabled(LogLevel logLevel) => owner.IsEnabled(logLevel);
+
+    /// <inheritdoc/>
+    public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) => owner.Log(logLevel, eventId, state, exception, formatter);
+}
+
 /// <summary>A logger that throws nothing: what the logger inside it throws is counted.</summary>
 /// <remarks>When the logger inside it throws, a scope is null, a level counts as disabled or a line is lost. Thread-safe when the logger inside it is.</remarks>
 internal sealed class GuardedLogger : ILogger

@@ -7,15 +7,27 @@ namespace BatchKit.Transports;
 internal sealed class FrameDrops : IDisposable
 {
     private readonly LogThrottle _throttle;
-    private readonly Meter _meter;
+    private readonly ObserverFaults _faults;
+    private readonly Meter? _meter;
     private long _count;
 
-    public FrameDrops(string instrument, IMeterFactory? meterFactory, TimeProvider timeProvider)
+    /// <param name="instrument">The counter's name.</param>
+    /// <param name="meterFactory">Creates the meter; null for one of its own.</param>
+    /// <param name="timeProvider">The clock of the pauses between two lines.</param>
+    /// <param name="faults">Counts what the meter's listeners throw.</param>
+    public FrameDrops(string instrument, IMeterFactory? meterFactory, TimeProvider timeProvider, ObserverFaults faults)
     {
         var options = new MeterOptions("BatchKit");
-        _throttle = new LogThrottle(timeProvider);
-        _meter = meterFactory?.Create(options) ?? new Meter(options);
-        _meter.CreateObservableCounter(instrument, () => Count, "{frame}", "Received frames that were dropped because too many waited for the next hop.");
+        (_throttle, _faults) = (new LogThrottle(timeProvider), faults);
+        try
+        {
+            _meter = meterFactory?.Create(options) ?? new Meter(options);
+            _meter.CreateObservableCounter(instrument, () => Count, "{frame}", "Received frames that were dropped because too many waited for the next hop.");
+        }
+        catch (Exception fault)
+        {
+            faults.Add(fault);
+        }
     }
 
     public long Count => Interlocked.Read(ref _count);
@@ -28,5 +40,9 @@ internal sealed class FrameDrops : IDisposable
         return _throttle.TryBegin(eventId: 0, string.Empty, amount: 1, out var events) ? events.Count : null;
     }
 
-    public void Dispose() => _meter.Dispose();
+    public void Dispose()
+    {
+        if (_meter is not null)
+            _faults.Dispose(_meter);
+    }
 }

@@ -55,10 +55,10 @@ internal sealed class ConnectAttempt
     {
         if (_options.CredentialsProvider is not { } provider)
             return new MqttCredentials(_options.UserName, _options.Password is { } password ? Encoding.UTF8.GetBytes(password) : default);
-        // A separate token, because callbacks that the provider registers may throw. The time limit cancels on a timer's thread, where an exception ends the process.
+        // A separate token, because callbacks that the provider registers may throw or hang. The time limit cancels on a timer's thread, where an exception ends the process.
         var providersToken = new CancellationTokenSource();
-        using var registration = cancellationToken.UnsafeRegister(_ => _faults.Cancel(providersToken), state: null);
-        return await provider(providersToken.Token).AsTask().WaitAsync(providersToken.Token).ConfigureAwait(false);
+        using var registration = cancellationToken.UnsafeRegister(_ => _ = _faults.CancelAsync(providersToken), state: null);
+        return await provider(providersToken.Token).AsTask().WaitAsync(cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Finds the addresses of the broker's host; at least one.</summary>

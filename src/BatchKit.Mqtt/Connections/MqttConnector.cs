@@ -2,6 +2,7 @@ using System.Net;
 using System.Security.Authentication;
 using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
+using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Connections;
 
@@ -67,17 +68,28 @@ internal sealed class MqttConnector
     {
         using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
         using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
+        var ending = either.Token;
         var attempt = new ConnectAttempt(_address, _options, _mayBlock, _timeProvider, _faults, _resolve);
+        // Not on this thread, and not waited for beyond the limit: the application's callbacks, for credentials and for certificates, may block.
+        var connecting = CallerContext.RunWithout(() => ConnectAsync(attempt, cleanStart, will, ending));
         try
         {
-            return await ConnectAsync(attempt, cleanStart, will, either.Token).ConfigureAwait(false);
+            return await connecting.WaitAsync(ending).ConfigureAwait(false);
         }
         catch (Exception exception)
         {
+            _ = EndLateAsync(connecting);
             // A cancelled attempt may fail for another reason at the same moment; the caller must see the cancellation.
             cancellationToken.ThrowIfCancellationRequested();
             throw _failures.Explain(exception, attempt, limit.IsCancellationRequested);
         }
+    }
+
+    private static async Task EndLateAsync(Task<MqttConnection> connecting)
+    {
+        await ((Task)connecting).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (connecting.IsCompletedSuccessfully)
+            await (await connecting.ConfigureAwait(false)).DisposeAsync().ConfigureAwait(false);
     }
 
     private async Task<MqttConnection> ConnectAsync(ConnectAttempt attempt, bool cleanStart, MqttWill? will, CancellationToken cancellationToken)

@@ -106,7 +106,8 @@ internal sealed class MqttLink : IAsyncDisposable
         Task running;
         lock (_lock)
             running = _running ??= Task.CompletedTask;
-        await _logger.Faults.CancelAsync(_stopping).ConfigureAwait(false);
+        // Not awaited: a callback of the application may hang.
+        _ = _logger.Faults.CancelAsync(_stopping);
         await running.ConfigureAwait(false);
         _reporter.Close();
         _firstAttempt.TrySetResult();

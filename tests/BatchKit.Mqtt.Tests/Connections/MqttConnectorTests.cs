@@ -173,6 +173,30 @@ public class MqttConnectorTests : ConnectionTests
     }
 
     [Fact]
+    public async Task A_provider_that_blocks_its_thread_and_its_cancellation_is_given_up()
+    {
+        using var released = new ManualResetEventSlim();
+        var asked = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        var time = new ManualTimeProvider();
+        var options = ConnectionSome.Options(Broker);
+        options.CredentialsProvider = token =>
+        {
+            token.Register(() => released.Wait(Deadline.Time, CancellationToken.None));
+            asked.SetResult();
+            released.Wait(Deadline.Time, CancellationToken.None);
+            return new ValueTask<MqttCredentials>(new MqttCredentials("late", default));
+        };
+        var connecting = CreateConnector(options, time).ConnectAsync(cleanStart: false, CancellationToken.None);
+        await asked.Task.WithinDeadline();
+
+        time.Advance(TimeSpan.FromSeconds(5));
+        var failure = await Assert.ThrowsAsync<MqttConnectException>(() => connecting.WithinDeadline());
+
+        Assert.Contains("CredentialsProvider did not answer within", failure.Message, StringComparison.Ordinal);
+        released.Set();
+    }
+
+    [Fact]
     public async Task What_CONNECT_cannot_say_is_a_refusal()
     {
         var options = ConnectionSome.Options(Broker);

@@ -100,11 +100,18 @@ public sealed class SlowConsumerTests
         slow.Wire.Limit(0);
         await transport.SendAsync(Deliveries.To(slow.Handle, "waits"));
         var batch = Deliveries.To(slow.Handle, Deliveries.Control(ControlMessage.JoinGroup("hall")), Deliveries.Control(ControlMessage.LeaveGroup("hall")));
-        var before = GC.GetTotalMemory(forceFullCollection: true);
+        const long Most = 2_000_000;
+        var grown = long.MaxValue;
 
-        for (var round = 0; round < 50_000; round++)
-            await transport.SendAsync(batch);
+        // What the tests before it still take is not taken again; what is kept for each join would be.
+        for (var attempt = 0; attempt < 3 && grown > Most; attempt++)
+        {
+            var before = GC.GetTotalMemory(forceFullCollection: true);
+            for (var round = 0; round < 50_000; round++)
+                await transport.SendAsync(batch);
+            grown = GC.GetTotalMemory(forceFullCollection: true) - before;
+        }
 
-        Assert.InRange(GC.GetTotalMemory(forceFullCollection: true) - before, long.MinValue, 2_000_000);
+        Assert.InRange(grown, long.MinValue, Most);
     }
 }

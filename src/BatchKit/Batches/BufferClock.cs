@@ -32,7 +32,9 @@ internal sealed class BufferClock(TimeProvider timeProvider)
     /// <summary>Creates a timer that is not set. It does not capture the caller's context, which would live as long as the timer.</summary>
     public ITimer CreateTimer(TimerCallback callback, object state) => CallerContext.CreateTimer(timeProvider, callback, state);
 
+    public ValueTask EndAsync(ITimer timer) => EndAsync(timer, timeProvider);
+
     /// <summary>Disposes a timer and waits for its callback, but not for ever: the callback may be inside foreign code that hangs.</summary>
-    public async ValueTask EndAsync(ITimer timer) =>
+    public static async ValueTask EndAsync(ITimer timer, TimeProvider timeProvider) =>
         await timer.DisposeAsync().AsTask().WaitAsync(EndLimit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 }

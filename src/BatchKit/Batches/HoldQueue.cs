@@ -105,7 +105,7 @@ internal sealed class HoldQueue : IAsyncDisposable
             {
                 RemoveAt(1);
                 if (_count > 0)
-                    _timer.Change(Patience, Timeout.InfiniteTimeSpan);
+                    Arm(Clock.After(Patience));
                 return next.Hold;
             }
 

@@ -1,10 +1,11 @@
+using BatchKit.Batches;
+
 namespace BatchKit.Sessions;
 
 /// <summary>The timer of all sessions: forwards again what found no capacity, and ends what has waited for too long. It is also their clock, which counts the time in which this process ran: clients could not come back to one that stood still.</summary>
 internal sealed class SessionSweep : IAsyncDisposable, IDisposable
 {
     private static readonly TimeSpan Period = TimeSpan.FromMilliseconds(250);
-    private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(5);
 
     private readonly SessionTransport _sessions;
     private readonly TimeProvider _timeProvider;
@@ -41,7 +42,7 @@ internal sealed class SessionSweep : IAsyncDisposable, IDisposable
     public void ForwardsSoon() => _hasForwards = true;
 
     // A run forwards, and with it calls transports, which may block.
-    public async ValueTask DisposeAsync() => await _timer.DisposeAsync().AsTask().WaitAsync(EndLimit, _timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+    public ValueTask DisposeAsync() => BufferClock.EndAsync(_timer, _timeProvider);
 
     public void Dispose() => _timer.Dispose();
 

@@ -94,6 +94,9 @@ public sealed class BlockedTransportTests
         buffer.Write(local, "blocked");
         buffer.Write(remote, "in time");
         await transport.Entered.Task.WithinDeadline();
+        var later = OutputHandle.Connection(node: 2, sequence: 2);
+        using var latest = buffer.BeginBufferingScope(later, TimeSpan.FromMinutes(10));
+        buffer.Write(later, "with much time");
 
         await _arrived.WaitForMessagesAsync(1).WithinDeadline();
 

@@ -181,7 +181,12 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
 
     private NpgsqlBatchCommand Claim(ClaimRequest request, ClaimFloor.Position from)
     {
-        var command = new NpgsqlBatchCommand(_statements.Claim);
+        var command = new NpgsqlBatchCommand(request switch
+        {
+            { Claims: > 1 } => _statements.Claim,
+            { Retries: > 0 } => _statements.ClaimRetry,
+            _ => _statements.ClaimFresh,
+        });
         command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = queue.Id });
         command.Parameters.Add(new NpgsqlParameter<TimeSpan> { TypedValue = options.ClaimTimeLimit });
         command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = worker });
@@ -189,6 +194,8 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
         command.Parameters.Add(new NpgsqlParameter<short> { TypedValue = from.Rank });
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = from.Id });
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = request.Token });
+        if (request.Claims == 1)
+            return command;
         command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = request.Claims });
         command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = request.Retries });
         return command;

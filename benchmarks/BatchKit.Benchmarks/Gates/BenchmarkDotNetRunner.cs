@@ -13,6 +13,9 @@ internal sealed class BenchmarkDotNetRunner : ISuiteRunner
     // What a run of BenchmarkDotNet 0.14 allocates for itself is some 5 kB.
     private const long OwnBytes = 8 * 1024;
 
+    // A row that goes through a broker's client, both ends and a few threads takes that long until the compiler's last tier has all of it, and is up to three times slower until then.
+    private const int WarmUpMilliseconds = 1500;
+
     private IReadOnlyList<Summary> _tables = [];
 
     public SuiteReadings Measure(GateSuite suite, bool everything)
@@ -20,6 +23,8 @@ internal sealed class BenchmarkDotNetRunner : ISuiteRunner
         RefuseUnknown(suite);
         RefuseWithoutBroker(suite);
         var readings = new SuiteReadings(WriteTables);
+        Console.Error.WriteLine("warming up");
+        RunRound(suite with { WarmupIterations = 0, Iterations = 1, IterationMilliseconds = WarmUpMilliseconds }, everything, new SuiteReadings(WriteTables));
         for (var round = 1; round <= suite.Rounds; round++)
         {
             Console.Error.WriteLine($"round {round} of {suite.Rounds}");

@@ -160,7 +160,7 @@ internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
     {
         if (_payloads.Length - _payloadBytes >= bytes)
             return;
-        var larger = ArrayPool<byte>.Shared.Rent(Math.Max(KeptBytes, checked(2 * (_payloadBytes + bytes))));
+        var larger = ArrayPool<byte>.Shared.Rent(Math.Max(KeptBytes, (int)Math.Min(2L * (_payloadBytes + (long)bytes), Array.MaxLength)));
         _payloads.AsSpan(0, _payloadBytes).CopyTo(larger);
         if (_payloads.Length > 0)
             ArrayPool<byte>.Shared.Return(_payloads);

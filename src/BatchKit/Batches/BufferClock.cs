@@ -2,12 +2,14 @@ using BatchKit.Transports;
 
 namespace BatchKit.Batches;
 
-/// <summary>A buffer's time. The coarse stamp is the time of the watch's last tick: it is free to read, while the exact clock takes 24 ns.</summary>
+/// <summary>A buffer's time. The coarse stamp counts the watch's ticks: it is free to read, while the exact clock takes 24 ns.</summary>
+/// <remarks>While the process stands still, as under SIGSTOP, coarse time goes on by one tick and a half: what it slept through is no reason to give a message up, or to close a scope.</remarks>
 internal sealed class BufferClock(TimeProvider timeProvider)
 {
     private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(5);
 
-    private long _coarse = timeProvider.GetTimestamp();
+    private long _tickedAt = timeProvider.GetTimestamp();
+    private long _coarse;
 
     public TimeProvider TimeProvider => timeProvider;
 
@@ -15,7 +17,13 @@ internal sealed class BufferClock(TimeProvider timeProvider)
 
     public long Coarse => Volatile.Read(ref _coarse);
 
-    public void Tick() => Volatile.Write(ref _coarse, timeProvider.GetTimestamp());
+    /// <param name="interval">The time between two ticks.</param>
+    public void Tick(TimeSpan interval)
+    {
+        var now = timeProvider.GetTimestamp();
+        var longest = After(0, 1.5 * interval);
+        Interlocked.Add(ref _coarse, Math.Min(now - Interlocked.Exchange(ref _tickedAt, now), longest));
+    }
 
     /// <summary>How long ago a coarse stamp was taken, give or take one tick.</summary>
     public TimeSpan AgeOf(long coarseStamp) => timeProvider.GetElapsedTime(coarseStamp, Coarse);

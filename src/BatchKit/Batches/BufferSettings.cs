@@ -40,7 +40,7 @@ internal sealed class BufferSettings
         Drops = options.MessagesDropped is { } dropped ? new DropReporter(dropped, scheduler, logger.Faults) : null;
         Batches = new PendingBatchPool(Drops);
         MaxHandleBytes = options.MaxBufferedBytesPerHandle;
-        Budget = new ByteBudget(options.MaxBufferedBytes, routes, scheduler, DropsOldest);
+        Budget = new ByteBudget(options.MaxBufferedBytes, routes, scheduler, DropsOldest, MaxMessageBytes + (long)OutputBufferOptions.MessageOverheadBytes + LatestValues.KeyBytes);
     }
 
     public string Name { get; }

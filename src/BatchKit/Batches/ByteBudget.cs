@@ -20,16 +20,21 @@ internal sealed class ByteBudget
     /// <param name="routes">How many routes there are.</param>
     /// <param name="scheduler">Where writers that waited continue.</param>
     /// <param name="dropsOldest">True when older output is dropped for newer: then each part knows the age of what waits.</param>
-    public ByteBudget(long capacity, int routes, IDispatchScheduler scheduler, bool dropsOldest)
+    /// <param name="largest">What the largest message takes. A part and what they share have place for it, or its writer would wait for ever, and others behind it.</param>
+    public ByteBudget(long capacity, int routes, IDispatchScheduler scheduler, bool dropsOldest, long largest = 0)
     {
         Capacity = capacity;
         var parts = routes == 1 ? 1 : routes + 1;
-        var own = parts == 1 ? capacity : capacity / 2 / parts;
+        var own = parts == 1 ? capacity : Math.Min(capacity / 2 / parts, Math.Max(0, capacity - largest) / (parts - 1));
+        MostForOne = capacity - (own * (parts - 1));
         SharedCapacity = capacity - (own * parts);
         Parts = [.. Enumerable.Range(0, parts).Select(index => new RouteBudget(this, index, own, scheduler, _gate, dropsOldest ? new BatchAges() : null))];
     }
 
     public long Capacity { get; }
+
+    /// <summary>The most that one message can take.</summary>
+    public long MostForOne { get; }
 
     /// <summary>What no part has alone.</summary>
     public long SharedCapacity { get; }

@@ -272,15 +272,16 @@ internal sealed class BufferWatch : IAsyncDisposable
 
     private readonly HandleTable _handles;
     private readonly BufferSettings _settings;
+    private readonly TimeSpan _interval;
     private readonly ITimer _timer;
 
     public BufferWatch(HandleTable handles, BufferSettings settings)
     {
         _handles = handles;
         _settings = settings;
-        var interval = IntervalFor(settings);
+        _interval = IntervalFor(settings);
         _timer = settings.Clock.CreateTimer(static state => ((BufferWatch)state!).OnTick(), this);
-        _timer.Change(interval, interval);
+        _timer.Change(_interval, _interval);
     }
 
     public ValueTask DisposeAsync() => _settings.Clock.EndAsync(_timer);
@@ -294,7 +295,7 @@ internal sealed class BufferWatch : IAsyncDisposable
 
     private void OnTick()
     {
-        _settings.Clock.Tick();
+        _settings.Clock.Tick(_interval);
         _handles.Sweep(_settings.HandleIdleTimeout);
     }
 }

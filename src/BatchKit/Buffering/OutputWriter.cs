@@ -240,6 +240,8 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
 
     private OutputOverflowException Full(OutputHandle handle, int cost)
     {
+        if (cost > settings.Budget.MostForOne)
+            return TooLarge(nameof(OutputBufferOptions.MaxBufferedBytes), (int)settings.Budget.MostForOne, $"A message that takes {cost} bytes", $"{nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxBufferedBytes)}");
         var buffer = settings.Name.Length == 0 ? "unnamed output buffer" : $"output buffer '{settings.Name}'";
         const string remedy = $"Call WriteAsync, which waits for capacity while {nameof(OutputBufferOptions.Overflow)} is {nameof(OverflowPolicy.Wait)}, or raise ";
         if (handles.TryGet(handle)?.Budget is { } budget && budget.IsUsedUp(cost))

@@ -12,6 +12,17 @@ public sealed class LatestValueTests
     private readonly OutputHandle _handle = Some.Connection();
 
     [Fact]
+    public async Task One_that_never_fits_beside_its_key_is_refused_for_good()
+    {
+        await using var buffer = Buffer(new OutputBufferOptions { MaxBufferedBytes = 1024, MaxBufferedBytesPerHandle = 1024, MaxMessageBytes = 1020 });
+
+        var error = Assert.Throws<OutputOverflowException>(() => buffer.WriteLatest(Some.Connection(), 1, new byte[1020]));
+
+        Assert.True(error.IsPermanent);
+        Assert.StartsWith("A message that takes 1096 bytes is larger than MaxBufferedBytes (1024).", error.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task The_newest_value_leaves_in_the_place_of_the_oldest_that_waits()
     {
         await using var buffer = Buffer();

@@ -181,10 +181,26 @@ public sealed class SharedHalfTests
         return taken;
     }
 
-    private static OutputBuffer Buffer(IBatchTransport here, IBatchTransport there) => new(
+    [Theory]
+    [InlineData(Capacity / 4)]
+    [InlineData(Capacity - 100)]
+    public async Task The_largest_message_has_a_place_beside_several_routes(int bytes)
+    {
+        var transport = new CollectingTransport();
+        await using var buffer = Buffer(transport, transport, maxMessageBytes: bytes);
+
+        await buffer.WriteAsync(Some.Connection(Node), new byte[bytes]).AsTask().WithinDeadline();
+        await buffer.WriteAsync(Some.Connection(Node + 1), new byte[bytes]).AsTask().WithinDeadline();
+        buffer.WriteLatest(Some.Connection(Node), 1, new byte[bytes]);
+        await buffer.FlushAsync().AsTask().WithinDeadline();
+
+        Assert.Equal(3, buffer.GetStatistics().AcknowledgedMessages);
+    }
+
+    private static OutputBuffer Buffer(IBatchTransport here, IBatchTransport there, int maxMessageBytes = Own + Shared) => new(
         [new OutputRoute(LocalFirstRouter.LocalRoute, here), new OutputRoute(LocalFirstRouter.RemoteRoute, there)],
         new LocalFirstRouter(Node),
-        new OutputBufferOptions { Node = Node, MaxBufferedBytes = Capacity, MaxBufferedBytesPerHandle = Capacity, MaxMessageBytes = Own + Shared, Overflow = OverflowPolicy.Wait });
+        new OutputBufferOptions { Node = Node, MaxBufferedBytes = Capacity, MaxBufferedBytesPerHandle = Capacity, MaxMessageBytes = maxMessageBytes, Overflow = OverflowPolicy.Wait });
 
     private static async Task WriteWithoutEndAsync(OutputBuffer buffer, CancellationToken ended)
     {

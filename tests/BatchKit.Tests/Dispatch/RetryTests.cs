@@ -99,6 +99,23 @@ public sealed class RetryTests
     }
 
     [Fact]
+    public async Task Time_in_which_the_process_stands_still_gives_nothing_up_and_closes_no_scope()
+    {
+        _transport.Fail().Fail().Fail();
+        await using var buffer = new OutputBuffer(_transport, Options, timeProvider: _clock);
+        using var scope = buffer.BeginBufferingScope(_handle);
+        buffer.Write(_handle, "held");
+        buffer.Write(Some.Connection(), "sent");
+
+        _clock.Freeze(TimeSpan.FromMinutes(3));
+
+        Assert.Equal((1, 0L), (buffer.GetStatistics().OpenScopes, buffer.GetStatistics().FailedMessages));
+        scope.Dispose();
+        await buffer.FlushAsync(_handle).AsTask().WhileAdvancing(() => _clock.Advance(TimeSpan.FromSeconds(1)));
+        Assert.Equal((2L, 0L), (buffer.GetStatistics().AcknowledgedMessages, buffer.GetStatistics().FailedMessages));
+    }
+
+    [Fact]
     public async Task Delivery_is_given_up_after_its_time_limit_and_what_is_newer_goes_on()
     {
         var options = new OutputBufferOptions

@@ -292,7 +292,7 @@ internal sealed class AdminStatements(Tables tables)
         ), candidates as (
             select distinct on (unique_key) unique_key, id from chosen where unique_key is not null order by unique_key, id
         ), taken as (
-            insert into {tables.UniqueKeys} (queue, key) select $1, unique_key from candidates order by unique_key on conflict do nothing returning key
+            insert into {tables.UniqueKeys} (queue, key) select $1, unique_key from candidates where {tables.KeyIsFree("$1", "candidates.unique_key")} order by unique_key on conflict do nothing returning key
         ), revived as (
             select id from chosen where unique_key is null
             union all

@@ -35,7 +35,7 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     [Range(1, 10_000)]
     public int BatchSize { get; set; } = 100;
 
-    /// <summary>The maximum bytes of payload in a batch, and in the batches that one round trip claims; 8 MiB by default. A larger single message is a batch of its own.</summary>
+    /// <summary>The maximum bytes of payload and headers in a batch, and in the batches that one round trip claims; 8 MiB by default. A larger single message is a batch of its own.</summary>
     [Range(1, 256 * 1024 * 1024)]
     public int MaxBatchBytes { get; set; } = 8 * 1024 * 1024;
 

@@ -139,7 +139,7 @@ internal sealed class ShardStatements(Tables tables)
             where (select has_any from delayed) and m.queue = $1 and m.shard = {Chosen} and m.due_at is null and m.id <= looked.upto and m.id not in (select id from unblocked)
         ), batch as materialized (
             select * from (
-                select *, pg_catalog.row_number() over so_far as place, pg_catalog.bool_or(attempts > 0) over so_far as has_retry, pg_catalog.sum(pg_catalog.octet_length(payload)) over so_far as bytes
+                select *, pg_catalog.row_number() over so_far as place, pg_catalog.bool_or(attempts > 0) over so_far as has_retry, pg_catalog.sum({Tables.MessageSize}) over so_far as bytes
                 from unblocked window so_far as (order by id)
             ) r
             where place = 1 or (not has_retry and bytes <= $3)
@@ -162,10 +162,13 @@ internal sealed class ShardStatements(Tables tables)
         select l.shard, l.epoch, b.id, b.attempts, b.rank, b.enqueued_at, b.key, b.header, b.payload from lease l cross join batch b order by b.id
         """;
 
-    /// <summary>Renews leases: $1 queue, arrays $2 shards and $3 epochs, $4 the lease's length. One row for each lease that still held.</summary>
+    /// <summary>Renews leases, in the order in which all who wait for several shards lock them: $1 queue, arrays $2 shards and $3 epochs, $4 the lease's length. One row for each lease that still held.</summary>
     public string Renew { get; } = $"""
-        update {tables.Shards} s set until = pg_catalog.now() + $4 from {Rows.Of("$2", "$3")} as held(shard, epoch)
-        where s.queue = $1 and s.shard = held.shard and s.epoch = held.epoch and s.until is not null
+        with held as materialized (
+            select s.shard from {tables.Shards} s join {Rows.Of("$2", "$3")} as h(shard, epoch) on s.shard = h.shard and s.epoch = h.epoch
+            where s.queue = $1 and s.until is not null order by s.shard for update of s
+        )
+        update {tables.Shards} s set until = pg_catalog.now() + $4 from held where s.queue = $1 and s.shard = held.shard
         returning s.shard, s.epoch
         """;
 

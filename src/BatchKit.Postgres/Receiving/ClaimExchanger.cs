@@ -17,12 +17,14 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
     /// <param name="settled">The claims to settle. Those that are settled, or lost, are removed.</param>
     /// <param name="request">What to take.</param>
     /// <param name="isShared">True: what may be the fault of one claim is not retried for all.</param>
+    /// <param name="isRepeat">True: a shared exchange may have settled the claims already.</param>
     /// <returns>What was taken; null when each claim has to be exchanged alone.</returns>
-    public async ValueTask<IReadOnlyList<HeldClaim>?> ExchangeAsync(List<HeldClaim> settled, ClaimRequest request, bool isShared)
+    public async ValueTask<IReadOnlyList<HeldClaim>?> ExchangeAsync(List<HeldClaim> settled, ClaimRequest request, bool isShared, bool isRepeat = false)
     {
         parts.Intake.Enter();
         try
         {
+            _isSent = isRepeat;
             return await RepeatAsync(settled, request, isShared).ConfigureAwait(false);
         }
         finally
@@ -35,8 +37,8 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
 
     private async ValueTask<IReadOnlyList<HeldClaim>?> RepeatAsync(List<HeldClaim> settled, ClaimRequest request, bool isShared)
     {
-        _isSent = false;
         var attempts = 0;
+        var isAdopting = false;
         while (true)
         {
             DropLost(settled);
@@ -47,30 +49,28 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
             try
             {
                 var claimedAt = parts.TimeProvider.GetTimestamp();
-                var exchange = await TryAsync(settled, request).ConfigureAwait(false);
+                var exchange = await (isAdopting ? TryAsync([], request with { Claims = 0 }) : TryAsync(settled, request)).ConfigureAwait(false);
                 _failures = 0;
                 parts.Health.Succeeded(this);
+                if (isAdopting && exchange.Taken.Count == 0)
+                    return null;
                 Count(settled, exchange.Refused);
                 return Hold(exchange.Taken, claimedAt);
             }
-            catch (Exception exception) when (isShared && MayBeOfOne(exception, attempts++))
+            catch (PostgresException exception) when (isShared && !isAdopting && IsRefusal(exception))
             {
                 return null;
             }
             catch (Exception exception)
             {
+                // A server that does not answer in time is asked once more. After that it may be one claim that waits for a lock, so each goes alone, unless the server has committed them and only its answers were lost.
+                isAdopting |= isShared && exception is NpgsqlException { InnerException: TimeoutException } && attempts++ > 0;
                 await FailedAsync(settled, exception).ConfigureAwait(false);
             }
         }
     }
 
-    // A server that does not answer in time is asked once more, for what it has done. After that it may be one claim that waits for a lock.
-    private static bool MayBeOfOne(Exception exception, int attempts) => exception switch
-    {
-        PostgresException => !ServerFault.LosesQueue(exception) && !ServerFault.IsOutage(exception),
-        NpgsqlException { InnerException: TimeoutException } => attempts > 0,
-        _ => false,
-    };
+    private static bool IsRefusal(PostgresException exception) => !ServerFault.LosesQueue(exception) && !ServerFault.IsOutage(exception);
 
     private Task<ClaimExchange> TryAsync(List<HeldClaim> settled, ClaimRequest request)
     {

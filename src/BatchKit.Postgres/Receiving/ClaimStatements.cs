@@ -108,14 +108,14 @@ internal sealed class ClaimStatements
     // MATERIALIZED: inlined into a join, the sub-select may run again with other rows locked, and so exceed the LIMIT.
     private string Retry(string name, string limit) => $"""
         {name} as materialized (
-            select ctid, id, due_at, pg_catalog.octet_length(payload) as size from {_tables.Messages} where queue = $1 and attempts > 0 and shard is null and due_at <= pg_catalog.now()
+            select ctid, id, due_at, {Tables.MessageSize} as size from {_tables.Messages} where queue = $1 and attempts > 0 and shard is null and due_at <= pg_catalog.now()
             order by due_at limit ({limit}) for update skip locked
         )
         """;
 
     private string Fresh(string limit) => $"""
         fresh as materialized (
-            select ctid, rank, id, pg_catalog.octet_length(payload) as size from {_tables.Messages}
+            select ctid, rank, id, {Tables.MessageSize} as size from {_tables.Messages}
             where queue = $1 and due_at is null and shard is null and (rank, id) >= ($5, $6)
             order by rank, id limit ({limit}) for update skip locked
         )
@@ -194,7 +194,7 @@ internal static class UpkeepStatement
     public static string Of(Tables tables) => $"""
         with expired as materialized (
             select token, pg_catalog.row_number() over so_far as place, pg_catalog.sum(size) over so_far as bytes from (
-                select token, until, pg_catalog.pg_column_size(payloads) as size from {tables.Claims}
+                select token, until, pg_catalog.pg_column_size(payloads) + coalesce(pg_catalog.pg_column_size(headers), 0) as size from {tables.Claims}
                 where queue = $1 and until <= pg_catalog.now() order by until limit $7 for update skip locked) as locked
             window so_far as (order by until, token)
         ), ended as (

@@ -53,8 +53,8 @@ internal sealed class Claim
     /// <summary>All messages, which are settled together.</summary>
     public QueueBatch Batch { get; }
 
-    /// <summary>The bytes of all payloads.</summary>
-    public long Bytes => Batch.Sum(static message => (long)message.Payload.Length);
+    /// <summary>The bytes of all payloads and headers, which the server moves.</summary>
+    public long Bytes => Batch.Sum(static message => (long)message.Payload.Length + message.HeaderBytes);
 
     /// <summary>The messages for the handler; null when it gets none. The others are marked already.</summary>
     public QueueBatch? Readable { get; }
@@ -267,7 +267,7 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
                 continue;
             }
 
-            copies[index] = new QueueMessage(message.Handle, message.Id, message.Attempt, message.Priority, message.EnqueuedAt, message.Key, message.Header, message.Payload);
+            copies[index] = new QueueMessage(message.Handle, message.Id, message.Attempt, message.Priority, message.EnqueuedAt, message.Key, message.Header, message.Payload) { HeaderBytes = message.HeaderBytes };
             mark(copies[index]);
         }
 

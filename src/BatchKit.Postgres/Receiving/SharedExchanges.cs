@@ -49,7 +49,7 @@ internal sealed class SharedExchanges(ReceiverParts parts)
         if (turn == Turn.Leads)
             turn = await LeadAsync(exchanger, member).ConfigureAwait(false);
         if (turn == Turn.Alone)
-            Give([member], (await exchanger.ExchangeAsync(Settled([member]), Request([member]), isShared: false).ConfigureAwait(false))!);
+            Give([member], (await exchanger.ExchangeAsync(Settled([member]), Request([member]), isShared: false, isRepeat: _most > 1).ConfigureAwait(false))!);
         return member.Taken;
     }
 

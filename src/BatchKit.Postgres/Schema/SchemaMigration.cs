@@ -35,10 +35,14 @@ internal sealed class SchemaGate(NpgsqlDataSource dataSource, string schema, boo
 internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
 {
     // Workers of the earlier version keep working meanwhile. They lock the tables in another order than a step does, so the server may roll back the migration to end a deadlock.
-    private const int MaxAttempts = 10;
+    private const int MaxAttempts = 6;
+
+    // While a step waits for a table, all others wait behind it. So it does not wait for a long transaction, such as a backup: it lets them pass, and tries again.
+    private const int LockMilliseconds = 500;
 
     /// <summary>Creates or migrates the tables.</summary>
     /// <exception cref="InvalidOperationException">The schema has a later version, or the user lacks a right.</exception>
+    /// <exception cref="IOException">Another transaction kept the tables locked.</exception>
     public async Task RunAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
         try
@@ -48,7 +52,12 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
             {
                 if (await TryMigrateAsync(connection, isLast: attempt == MaxAttempts, cancellationToken).ConfigureAwait(false))
                     return;
+                await ExecuteAsync(connection, $"select pg_catalog.pg_sleep({LockMilliseconds / 1000.0})", cancellationToken).ConfigureAwait(false);
             }
+        }
+        catch (PostgresException exception) when (exception.SqlState == PostgresErrorCodes.LockNotAvailable)
+        {
+            throw new IOException($"The tables of the schema {tables.Quoted} could not be migrated: another transaction, for example of a backup, keeps them locked. pg_locks shows which.", exception);
         }
         catch (PostgresException exception) when (exception.SqlState == PostgresErrorCodes.InsufficientPrivilege)
         {
@@ -70,7 +79,7 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
             $"The schema {tables.Quoted} {found}. Run what {nameof(PostgresSchema)}.{nameof(PostgresSchema.GetScript)} gives, or set {nameof(PostgresOptions.CreateSchema)} to true.");
     }
 
-    /// <returns>False when the server rolled the migration back to end a deadlock.</returns>
+    /// <returns>False when the server rolled the migration back, because of a deadlock or a lock that was not free in time.</returns>
     private async Task<bool> TryMigrateAsync(NpgsqlConnection connection, bool isLast, CancellationToken cancellationToken)
     {
         try
@@ -87,7 +96,7 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
 
             return true;
         }
-        catch (PostgresException exception) when (exception.SqlState == PostgresErrorCodes.DeadlockDetected && !isLast)
+        catch (PostgresException exception) when (exception.SqlState is PostgresErrorCodes.DeadlockDetected or PostgresErrorCodes.LockNotAvailable && !isLast)
         {
             return false;
         }
@@ -112,7 +121,13 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
     {
         // "if not exists" requires the right to create schemas even when the schema exists.
         var create = await ExistsAsync(connection, table: null, cancellationToken).ConfigureAwait(false) ? string.Empty : $"create schema {tables.Quoted};\n";
-        var command = new NpgsqlCommand(create + steps.After(version, tables), connection);
+        await ExecuteAsync(connection, $"set local lock_timeout = {LockMilliseconds};\n{create}{steps.After(version, tables)}", cancellationToken).ConfigureAwait(false);
+    }
+
+    // Without a time limit: a step that has its locks may build indexes of a large table.
+    private static async Task ExecuteAsync(NpgsqlConnection connection, string statement, CancellationToken cancellationToken)
+    {
+        var command = new NpgsqlCommand(statement, connection) { CommandTimeout = 0 };
         await using (command.ConfigureAwait(false))
             await command.ExecuteNonQueryAsync(cancellationToken).ConfigureAwait(false);
     }

@@ -6,6 +6,9 @@ namespace BatchKit.Postgres.Schema;
 /// <summary>The quoted names of a schema's tables, for statements.</summary>
 internal sealed class Tables
 {
+    /// <summary>The bytes of a row of <c>messages</c> that a claim moves.</summary>
+    public const string MessageSize = "pg_catalog.octet_length(payload) + coalesce(pg_catalog.octet_length(header), 0)";
+
     public Tables(string schema)
     {
         Schema = schema;
@@ -32,6 +35,12 @@ internal sealed class Tables
     public string UniqueKeys => $"{Quoted}.unique_keys";
 
     public string Dead => $"{Quoted}.dead";
+
+    /// <summary>
+    /// Returns a condition: a uniqueness key is in use by no message. A key that is being freed is in use until that is committed: <c>on conflict</c> alone would wait for it, and a handler's own transaction may take
+    /// as long as it likes.
+    /// </summary>
+    public string KeyIsFree(string queue, string key) => $"not exists (select from {UniqueKeys} as used where used.queue = {queue} and used.key = {key})";
 }
 
 /// <summary>Arrays as rows. Every statement names the schema of each table, function and type, because <c>public</c> may have a stranger's of the same name, which fits the arguments better.</summary>

@@ -220,7 +220,7 @@ internal sealed class InsertStatements
         sent as materialized (select u.* from advanced, {UniqueFieldsFrom}),
         wanted as (select queue, unique_key, pg_catalog.min(place) as place from sent where unique_key is not null group by queue, unique_key),
         taken as (
-            insert into {_tables.UniqueKeys} (queue, key) select queue, unique_key from wanted order by queue, unique_key
+            insert into {_tables.UniqueKeys} (queue, key) select queue, unique_key from wanted where {_tables.KeyIsFree("wanted.queue", "wanted.unique_key")} order by queue, unique_key
             on conflict do nothing returning queue, key),
         chosen as (select wanted.place from wanted join taken on taken.queue = wanted.queue and taken.key = wanted.unique_key),
         stored as (

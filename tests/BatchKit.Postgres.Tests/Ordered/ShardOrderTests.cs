@@ -138,4 +138,17 @@ public sealed class ShardOrderTests(PostgresFixture fixture)
         Assert.Equal(["12345678901"], Texts(third));
         Assert.Equal(["2"], Texts(fourth));
     }
+
+    [Fact]
+    public async Task Headers_count_as_bytes_of_a_batch()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync(), configure: options => options.MaxBatchBytes = 20);
+        await queue.AddAsync("a:1", "a:2", "a:3");
+        await queue.Schema.ExecuteAsync("update {s}.messages set header = '12345678'");
+
+        var claim = await queue.TakeAsync();
+
+        Assert.Equal(["1", "2"], Texts(claim));
+        Assert.Equal(18, claim!.Bytes);
+    }
 }

@@ -91,6 +91,22 @@ public sealed class ClaimTests(PostgresFixture fixture)
         Assert.Equal([true, true, true, false], claims.Select(static claim => claim!.HasMore));
     }
 
+    [Theory]
+    [InlineData(1, 0)]
+    [InlineData(1, 1)]
+    [InlineData(3, 0)]
+    [InlineData(3, 3)]
+    public async Task Headers_count_as_bytes_of_a_batch(int claims, int retries)
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture, static options => options.MaxBatchBytes = 20);
+        var attempts = retries > 0 ? "1, now()" : "0, null";
+        await scene.Schema.ExecuteAsync($"insert into {{s}}.messages (queue, attempts, due_at, header, payload) select {scene.Queue.Id}, {attempts}, '1234567', 'ab' from generate_series(1, 4)");
+
+        var taken = (await scene.Store.ExchangeAsync(scene.Connection, [], new ClaimRequest(claims, retries), CancellationToken.None)).Taken;
+
+        Assert.Equal(retries > 0 && claims == 1 ? 9 : 18, taken.Sum(static claim => claim.Bytes));
+    }
+
     [Fact]
     public async Task What_has_failed_before_is_claimed_alone()
     {

@@ -63,10 +63,11 @@ public sealed class RepeatedExchangeTests(PostgresFixture postgres)
     }
 
     [Theory]
-    [InlineData(0, 1)]
-    [InlineData(0, 4)]
-    [InlineData(4, 1)]
-    public async Task A_receiver_whose_answers_are_lost_handles_each_message_once_counts_it_and_warns_of_no_loss(int shards, int workers)
+    [InlineData(0, 1, 1)]
+    [InlineData(0, 4, 1)]
+    [InlineData(0, 4, 2)]
+    [InlineData(4, 1, 1)]
+    public async Task A_receiver_whose_answers_are_lost_handles_each_message_once_counts_it_and_warns_of_no_loss(int shards, int workers, int lostInTurn)
     {
         await using var scene = await Scene.OpenAsync(postgres, shards);
         scene.Options.Concurrency = workers;
@@ -77,7 +78,7 @@ public sealed class RepeatedExchangeTests(PostgresFixture postgres)
         var handler = new KeepingHandler();
         using var stop = new StopPhases();
         var health = new ReceiverHealth(scene.Schema.DataSource, scene.Options, logger, new ConnectionReporter(changed: null, "receiver", "server", metrics: null, "postgresql", scene.Options.Queue));
-        var store = new LosingStore(scene.Store);
+        var store = new LosingStore(scene.Store, lostInTurn);
         await using var parts = new ReceiverParts(scene.Schema.DataSource, scene.Options, store, counters, health, new Intake(scene.Options), stop, TimeProvider.System, logger);
 
         var running = new ReceiverSession(parts, handler, scene.Queue).RunAsync();
@@ -137,8 +138,8 @@ public sealed class RepeatedExchangeTests(PostgresFixture postgres)
         }
     }
 
-    /// <summary>Loses the answer of every second exchange, after its commit.</summary>
-    private sealed class LosingStore(IClaimStore inner) : IClaimStore
+    /// <summary>Loses the answers of so many exchanges, after their commit, and answers the next one.</summary>
+    private sealed class LosingStore(IClaimStore inner, int lostInTurn) : IClaimStore
     {
         private int _exchanges;
         private int _lost;
@@ -150,10 +151,10 @@ public sealed class RepeatedExchangeTests(PostgresFixture postgres)
         public async Task<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
         {
             var exchange = await inner.ExchangeAsync(connection, settled, request, cancellationToken);
-            if (Interlocked.Increment(ref _exchanges) % 2 == 0)
+            if (Interlocked.Increment(ref _exchanges) % (lostInTurn + 1) == 0)
                 return exchange;
             Interlocked.Increment(ref _lost);
-            throw new NpgsqlException("The answer is lost.");
+            throw new NpgsqlException("The answer is lost.", new TimeoutException());
         }
 
         public Task<(ulong Transaction, bool IsSettled)> SettleAsync(NpgsqlTransaction transaction, Claim claim, CancellationToken cancellationToken) => inner.SettleAsync(transaction, claim, cancellationToken);

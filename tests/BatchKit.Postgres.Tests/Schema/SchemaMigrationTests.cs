@@ -37,6 +37,40 @@ public sealed class SchemaMigrationTests(PostgresFixture postgres)
     }
 
     [Fact]
+    public async Task A_step_that_waits_for_a_long_transaction_lets_others_pass_and_names_the_cause()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await MigrateAsync(schema, One);
+        await using var backup = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        await using var transaction = await backup.BeginTransactionAsync(TestContext.Current.CancellationToken);
+        await using (var command = new Npgsql.NpgsqlCommand($"select from {schema.Quoted}.queues", backup, transaction))
+            await command.ExecuteNonQueryAsync(TestContext.Current.CancellationToken);
+
+        var migrating = MigrateAsync(schema, Two);
+        await Until.TrueAsync(() => schema.ScalarAsync<bool>("select exists (select from pg_locks where not granted and relation = '{s}.queues'::regclass)"));
+        await schema.ExecuteAsync("insert into {s}.queues (name) values ('passes')").WithinDeadline();
+        var error = await Assert.ThrowsAsync<IOException>(() => migrating);
+        await transaction.DisposeAsync();
+        await MigrateAsync(schema, Two);
+
+        Assert.Contains("another transaction", error.Message, StringComparison.Ordinal);
+        Assert.Equal(["passes new"], await schema.ColumnAsync<string>("select name || ' ' || note from {s}.queues"));
+    }
+
+    [Fact]
+    public async Task A_step_may_take_longer_than_a_statement_of_the_data_source()
+    {
+        var slow = new SchemaSteps(FirstVersion.Script, static tables => $"alter table {tables.Queues} add column note text not null default 'new'; select pg_sleep(1.5);");
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var impatient = Npgsql.NpgsqlDataSource.Create($"{schema.DataSource.ConnectionString};Command Timeout=1");
+        await using var connection = await impatient.OpenConnectionAsync(TestContext.Current.CancellationToken);
+
+        await new SchemaMigration(new Tables(schema.Name), slow).RunAsync(connection, TestContext.Current.CancellationToken);
+
+        Assert.Equal([2], await schema.ColumnAsync<int>("select number from {s}.version"));
+    }
+
+    [Fact]
     public async Task Many_at_once_take_each_step_once()
     {
         await using var schema = await postgres.NewSchemaAsync();

@@ -1,6 +1,7 @@
 using BatchKit.Postgres.Schema;
 using BatchKit.Testing;
 using BatchKit.Transports;
+using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Sending;
 
@@ -68,6 +69,24 @@ public sealed class HeaderTests(PostgresFixture postgres)
         Assert.Equal(["first", "plain", "other", "of another queue", "plain too"], await place.TextsAsync());
         Assert.Equal(["once", null, "other", "once", null], (await place.RowsAsync()).Select(row => row.UniqueKey));
         Assert.Equal(3L, await place.Schema.ScalarAsync<long>("select count(*) from {s}.unique_keys"));
+    }
+
+    [Fact]
+    public async Task A_uniqueness_key_that_an_open_transaction_frees_is_in_use_and_no_one_waits_for_it()
+    {
+        await using var place = await SendingPlace.MakeAsync(postgres);
+        var unique = QueueMessageHeader.Create(uniqueKey: "once");
+        await place.SendAsync(place.Batch("tasks", 1, Some.Message("first", unique)));
+        await using var handler = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        await using var transaction = await handler.BeginTransactionAsync(TestContext.Current.CancellationToken);
+        await using (var command = new NpgsqlCommand($"delete from {place.Schema.Quoted}.unique_keys", handler, transaction))
+            await command.ExecuteNonQueryAsync(TestContext.Current.CancellationToken);
+
+        await place.SendAsync(place.Batch("tasks", 2, Some.Message("second", unique)), place.Batch("others", 3, Some.Message("plain")));
+        await transaction.CommitAsync(TestContext.Current.CancellationToken);
+        await place.SendAsync(place.Batch("tasks", 4, Some.Message("third", unique)));
+
+        Assert.Equal(["first", "plain", "third"], await place.TextsAsync());
     }
 
     [Fact]

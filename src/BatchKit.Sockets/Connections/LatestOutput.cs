@@ -17,6 +17,7 @@ internal sealed class LatestOutput(SegmentQueue queue)
     private readonly Dictionary<LatestKey, LatestPlace> _places = [];
     private readonly Dictionary<LinkedListNode<QueuedSegment>, LatestSegment> _segments = [];
     private readonly List<LatestMark> _left = [];
+    private readonly HashSet<LatestKey> _behind = [];
 
     /// <summary>Whether a segment has latest values.</summary>
     public bool Has(LinkedListNode<QueuedSegment> node) => _segments.ContainsKey(node);
@@ -31,6 +32,7 @@ internal sealed class LatestOutput(SegmentQueue queue)
         if (run.Bytes.Length > MaxWriteBytes && queue.HeldBytes + MostHeldBytes(run) > limits.MessageCapacityBytes)
         {
             queue.Add(run.ToSegment(taken, nextWire: null), isStarted: taken > 0);
+            ForgetOlder(run);
             return;
         }
 
@@ -53,6 +55,7 @@ internal sealed class LatestOutput(SegmentQueue queue)
     {
         rest = run;
         _left.Clear();
+        _behind.Clear();
         SharedBuffer? kept = null;
         var (length, from, superseded) = (0, 0, 0);
         for (var index = 0; index < run.Latest.Length; index++)
@@ -148,12 +151,25 @@ internal sealed class LatestOutput(SegmentQueue queue)
 
     private void NoteLast(in OutputRun run, int taken, SendQueueLimits limits)
     {
-        if (run.Latest.IsEmpty || queue.HeldBytes + (long)HeldFor(run.Latest.Length) > limits.MessageCapacityBytes)
+        if (run.Latest.IsEmpty)
             return;
+        if (queue.HeldBytes + (long)HeldFor(run.Latest.Length) > limits.MessageCapacityBytes)
+        {
+            ForgetOlder(run);
+            return;
+        }
+
         var segment = new LatestSegment(queue.End!);
         _segments.Add(segment.Node, segment);
         queue.Hold(SegmentBytes);
         NoteAll(segment, run, -taken);
+    }
+
+    // A newer value must not take the place of one that is before a value of its key that is not remembered.
+    private void ForgetOlder(in OutputRun run)
+    {
+        foreach (var mark in run.Latest)
+            _places.Remove(mark.Key);
     }
 
     private void NoteAll(LatestSegment segment, in OutputRun run, int offset)
@@ -183,7 +199,8 @@ internal sealed class LatestOutput(SegmentQueue queue)
 
     private bool TryReplace(LatestKey key, ReadOnlySpan<byte> bytes, SendQueueLimits limits, ref DeliveryTally tally)
     {
-        if (!_places.TryGetValue(key, out var place))
+        // Nor does a value overtake an older one of its run that goes behind.
+        if (!_places.TryGetValue(key, out var place) || _behind.Contains(key))
             return false;
         var (segment, index) = place;
         var older = segment.Values[index];
@@ -191,7 +208,11 @@ internal sealed class LatestOutput(SegmentQueue queue)
         var growth = QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(length)) - segment.Node.Value.HeldBytes;
         // Without room for a longer value the client's policy decides, as for any other message.
         if (growth > 0 && queue.HeldBytes + growth > limits.MessageCapacityBytes)
+        {
+            _behind.Add(key);
             return false;
+        }
+
         Resize(segment, older.Start, older.Length, bytes, new Amount(0, bytes.Length - older.Length));
         segment.Move(index, bytes.Length - older.Length);
         tally.Settle(DeliveryOutcome.Superseded, new Amount(1, older.Length));

@@ -208,6 +208,25 @@ public sealed class SendQueueTests
     }
 
     [Fact]
+    public async Task Of_two_values_of_a_key_in_one_run_the_newer_one_does_not_overtake_the_longer_one()
+    {
+        var queue = Queue(SlowConsumerPolicy.DropOldest, maxBytes: 4096);
+        _wire.Limit(0);
+        foreach (var plain in new[] { 5, 1000 })
+            Send(queue, new string('.', plain));
+        SendLatest(queue, "<1>");
+        foreach (var plain in new[] { 1000, 500 })
+            Send(queue, new string('.', plain));
+
+        SendLatest(queue, $"<2{new string('-', 300)}>", "<3>");
+
+        _wire.Open();
+        await Until.TrueAsync(() => queue.HeldBytes == 0);
+        Assert.Equal("<3>", Written[Written.LastIndexOf('<')..]);
+        Assert.Contains("<2-", Written, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task Writers_side_by_side_keep_their_order_and_lose_nothing_uncounted()
     {
         const int senders = 4;
@@ -255,6 +274,19 @@ public sealed class SendQueueTests
         var tally = default(DeliveryTally);
         queue.Send(new OutputRun(Encoding.UTF8.GetBytes(text), messages: 1), ref tally);
         _counters.Add(tally);
+    }
+
+    private static void SendLatest(SendQueue queue, params string[] values)
+    {
+        var (marks, start) = (new List<LatestMark>(), 0);
+        foreach (var value in values)
+        {
+            marks.Add(new LatestMark(new LatestKey(OutputHandle.Named("hall"), 1), start, value.Length, marks.Count));
+            start += value.Length;
+        }
+
+        var tally = default(DeliveryTally);
+        queue.Send(new OutputRun(Encoding.UTF8.GetBytes(string.Concat(values)), values.Length) { Latest = marks.ToArray() }, ref tally);
     }
 
     private sealed class ThrowingWire : IWire

@@ -204,10 +204,7 @@ internal sealed class LatestOutput(SegmentQueue queue)
             return false;
         var (segment, index) = place;
         var older = segment.Values[index];
-        var length = segment.Node.Value.Bytes.Length - older.Length + bytes.Length;
-        var growth = QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(length)) - segment.Node.Value.HeldBytes;
-        // Without room for a longer value the client's policy decides, as for any other message.
-        if (growth > 0 && queue.HeldBytes + growth > limits.MessageCapacityBytes)
+        if (!MayGrow(segment.Node.Value, bytes.Length - older.Length, limits))
         {
             _behind.Add(key);
             return false;
@@ -217,6 +214,17 @@ internal sealed class LatestOutput(SegmentQueue queue)
         segment.Move(index, bytes.Length - older.Length);
         tally.Settle(DeliveryOutcome.Superseded, new Amount(1, older.Length));
         return true;
+    }
+
+    private bool MayGrow(in QueuedSegment segment, int bytes, SendQueueLimits limits)
+    {
+        var length = segment.Bytes.Length + bytes;
+        // What is longer than a write is cut anywhere, which only one message may be.
+        if (bytes > 0 && segment.Amount.Messages > 1 && length > Math.Min(limits.MaxRunBytes, MaxWriteBytes))
+            return false;
+        var growth = QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(length)) - segment.HeldBytes;
+        // Without capacity for a longer value the client's policy decides, as for any other message.
+        return growth <= 0 || queue.HeldBytes + growth <= limits.MessageCapacityBytes;
     }
 
     // Replaces some bytes of a segment. Other clients may share its memory until it has its own.

@@ -141,6 +141,35 @@ public sealed class AttachTests : IAsyncDisposable
         Assert.Equal((WebSocketMessageType.Close, WebSocketCloseStatus.NormalClosure), (close.MessageType, client.CloseStatus));
     }
 
+    [Theory]
+    [InlineData(65_500)]
+    [InlineData(65_530)]
+    [InlineData(65_531)]
+    [InlineData(65_532)]
+    [InlineData(65_533)]
+    [InlineData(65_540)]
+    public async Task A_web_socket_gets_each_message_as_one_when_a_longer_value_replaces_one_before_others(int bytes)
+    {
+        using var socket = new HeldSocket();
+        await using var client = _transport.Attach(socket);
+        _output.Write(client.Handle, "begin");
+        await _output.FlushAsync(client.Handle).WithinDeadline();
+        await using (_output.BeginBufferingScope(client.Handle))
+        {
+            _output.WriteLatest(client.Handle, 1, "old");
+            _output.Write(client.Handle, "tail");
+        }
+
+        var value = new string('x', bytes);
+        _output.WriteLatest(client.Handle, 1, value);
+        await _output.FlushAsync(client.Handle).WithinDeadline();
+        socket.Release();
+        await Until.TrueAsync(() => client.Connection.Output.HeldBytes == 0);
+
+        Assert.Equal(["begin", "tail", value], socket.Texts.Except(["old"]).Order(StringComparer.Ordinal));
+        Assert.False(client.Ending.IsCancellationRequested);
+    }
+
     [Fact]
     public async Task A_connection_of_kestrel_gets_its_groups_output_and_tells_its_address()
     {

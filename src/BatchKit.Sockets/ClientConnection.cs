@@ -238,17 +238,27 @@ internal sealed record ConnectionOrigin(IPEndPoint? RemoteEndPoint, bool IsSecur
 /// <remarks>Never copied.</remarks>
 internal struct ConnectionActivity(TimeProvider timeProvider)
 {
+    private const long NotHeld = long.MinValue;
+
     private readonly long _startedAt = timeProvider.GetTimestamp();
     private long _recordAt = timeProvider.GetTimestamp();
     private long _heardAt = timeProvider.GetTimestamp();
+    private long _heldAt = NotHeld;
     private long _receivedBytes;
 
     public readonly TimeProvider TimeProvider => timeProvider;
 
     public readonly TimeSpan Age => timeProvider.GetElapsedTime(_startedAt);
 
-    /// <summary>The time since the last whole record.</summary>
-    public readonly TimeSpan RecordAge => timeProvider.GetElapsedTime(Volatile.Read(in _recordAt));
+    /// <summary>The time since the last whole record, without that in which the client was not read.</summary>
+    public readonly TimeSpan RecordAge
+    {
+        get
+        {
+            var heldAt = Volatile.Read(in _heldAt);
+            return timeProvider.GetElapsedTime(Volatile.Read(in _recordAt), heldAt == NotHeld ? timeProvider.GetTimestamp() : heldAt);
+        }
+    }
 
     /// <summary>The time since the last byte arrived or the last keep-alive was sent.</summary>
     public readonly TimeSpan Silence => timeProvider.GetElapsedTime(Volatile.Read(in _heardAt));
@@ -262,6 +272,16 @@ internal struct ConnectionActivity(TimeProvider timeProvider)
     }
 
     public void NoteRecord() => Volatile.Write(ref _recordAt, timeProvider.GetTimestamp());
+
+    /// <summary>The client is not read from here on: what it sends meanwhile arrives later, and it is not idle for that.</summary>
+    public void Hold() => Volatile.Write(ref _heldAt, timeProvider.GetTimestamp());
+
+    /// <summary>The client is read again.</summary>
+    public void Resume()
+    {
+        Volatile.Write(ref _recordAt, _recordAt + timeProvider.GetTimestamp() - _heldAt);
+        Volatile.Write(ref _heldAt, NotHeld);
+    }
 
     public void NoteKeepAlive() => Volatile.Write(ref _heardAt, timeProvider.GetTimestamp());
 }

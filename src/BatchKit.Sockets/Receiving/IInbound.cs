@@ -49,7 +49,10 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
         _turnBytes = hasWaited ? 0 : _turnBytes + readBytes;
         if (_turnBytes >= MaxTurnBytes)
             return YieldAsync();
-        return connection.StartedPace is { } pace && !connection.IsClosing ? pace.WhenMayReadAsync(connection.Closing) : default;
+        if (connection.StartedPace is not { } pace || connection.IsClosing)
+            return default;
+        var delay = pace.WhenMayReadAsync(connection.Closing);
+        return delay.IsCompletedSuccessfully ? delay : HoldAsync(delay);
     }
 
     /// <summary>Notes the bytes of one read.</summary>
@@ -82,7 +85,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
             records = records[allowed..];
             if (records.IsEmpty)
                 return;
-            await pace.WhenMayDeliverAsync(connection.Closing).ConfigureAwait(false);
+            await HoldAsync(pace.WhenMayDeliverAsync(connection.Closing)).ConfigureAwait(false);
             allowed = pace.TakeRecords(records.Length);
         }
     }
@@ -93,6 +96,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
         if (connection.IsClosing)
             return default;
         connection.Activity.NoteRecord();
+        connection.Activity.Hold();
         var scope = output?.BeginBufferingScope(connection.Handle) ?? default;
         ValueTask handling;
         try
@@ -107,7 +111,10 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
         if (!handling.IsCompletedSuccessfully)
             return FinishAsync(handling, scope, cancellationToken);
         var sending = scope.DisposeAsync();
-        return sending.IsCompletedSuccessfully ? sending : AwaitSentAsync(sending, cancellationToken);
+        if (!sending.IsCompletedSuccessfully)
+            return AwaitSentAsync(sending, cancellationToken);
+        connection.Activity.Resume();
+        return sending;
     }
 
     private async ValueTask YieldAsync()
@@ -115,7 +122,14 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
         _turnBytes = 0;
         await Task.Yield();
         if (connection.StartedPace is { } pace)
-            await pace.WhenMayReadAsync(connection.Closing).ConfigureAwait(false);
+            await HoldAsync(pace.WhenMayReadAsync(connection.Closing)).ConfigureAwait(false);
+    }
+
+    private async ValueTask HoldAsync(ValueTask delay)
+    {
+        connection.Activity.Hold();
+        await delay.ConfigureAwait(false);
+        connection.Activity.Resume();
     }
 
     private async ValueTask FinishAsync(ValueTask handling, BufferingScope scope, CancellationToken cancellationToken)
@@ -155,5 +169,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
         {
             connection.CloseAfter(failure, logger, throttle, cancellationToken);
         }
+
+        connection.Activity.Resume();
     }
 }

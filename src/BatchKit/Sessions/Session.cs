@@ -215,6 +215,8 @@ public sealed class Session
                 _version++;
             }
 
+            // What was to be forwarded again has arrived meanwhile.
+            _next = Math.Max(_next, number + 1);
             _acknowledged = Math.Max(_acknowledged, number);
             _history.Acknowledge(number);
             return true;

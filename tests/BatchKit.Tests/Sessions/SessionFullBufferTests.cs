@@ -107,6 +107,26 @@ public sealed class SessionFullBufferTests : IAsyncDisposable
         Assert.Equal(0, _rig.Statistics.Sessions);
     }
 
+    [Fact]
+    public async Task What_is_acknowledged_while_it_waits_to_be_repeated_is_not_told_as_lost()
+    {
+        var connection = _rig.Connections.Open();
+        var session = _rig.Open(connection);
+        for (var number = 1; number <= 5; number++)
+            _rig.Output.Write(session.Handle, $"m{number}");
+        await _rig.ReadAsync(connection);
+        _rig.Say(connection, "session ack 2");
+        Fill(_rig);
+
+        _rig.Say(connection, "session ack 2");
+        _rig.Say(connection, "session ack 5");
+        await EmptyAsync(_rig, () => _rig.Output.GetStatistics().PendingMessages == 0);
+        _rig.Output.Write(session.Handle, "m6");
+
+        Assert.Equal(["6 m6"], await _rig.ReadAsync(connection));
+        Assert.Equal(0, session.LostMessages);
+    }
+
     private static SessionRig Narrow(SessionOptions options) =>
         new(options, new OutputBufferOptions { MaxBufferedBytes = 4096, MaxMessageBytes = 1024, MaxBatchBytes = 1024, Overflow = OverflowPolicy.Fail });
 

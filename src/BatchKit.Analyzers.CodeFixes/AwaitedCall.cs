@@ -23,12 +23,23 @@ internal sealed class AwaitedCall : CodeFixProvider
     public override async Task RegisterCodeFixesAsync(CodeFixContext context)
     {
         var root = await context.Document.GetSyntaxRootAsync(context.CancellationToken).ConfigureAwait(false);
-        var statement = root?.FindNode(context.Span).FirstAncestorOrSelf<ExpressionStatementSyntax>();
-        if (root is null || statement is null || !statement.MayAwait())
+        var call = root?.FindCall(context.Span);
+        if (root is null || call?.Statement() is not ExpressionStatementSyntax statement || !statement.MayAwait())
             return;
-        var call = statement.Expression is AssignmentExpressionSyntax discard ? discard.Right : statement.Expression;
-        var awaited = SyntaxFactory.AwaitExpression(SyntaxFactory.Token(SyntaxKind.AwaitKeyword).WithTrailingTrivia(SyntaxFactory.Space), call.WithoutTrivia()).WithTriviaFrom(statement.Expression);
+
+        // A choice of two calls, or a call behind '?.', can't be awaited as it is.
+        var value = statement.Value();
+        if (WithoutParentheses(value) != call)
+            return;
+        var awaited = SyntaxFactory.AwaitExpression(SyntaxFactory.Token(SyntaxKind.AwaitKeyword).WithTrailingTrivia(SyntaxFactory.Space), value.WithoutTrivia()).WithTriviaFrom(statement.Expression);
         context.RegisterCodeFix(
             CodeAction.Create(Title, _ => Task.FromResult(context.Document.WithSyntaxRoot(root.ReplaceNode(statement.Expression, awaited))), Title), context.Diagnostics);
+    }
+
+    private static ExpressionSyntax WithoutParentheses(ExpressionSyntax value)
+    {
+        while (value is ParenthesizedExpressionSyntax inner)
+            value = inner.Expression;
+        return value;
     }
 }

@@ -33,14 +33,23 @@ internal sealed class ScopeAroundLoop : CodeFixProvider
         var handle = parts.ElementAtOrDefault(2) as ExpressionSyntax;
         var model = await context.Document.GetSemanticModelAsync(context.CancellationToken).ConfigureAwait(false);
         var isTyped = model.GetTypeInfo(output, context.CancellationToken).Type is { Name: "TypedOutput" };
+        var scope = Open(output, isTyped, handle);
+
+        // A buffer without a name of its own, or one that opens scopes only as an IOutputBuffer, can't be called so.
+        if (model.GetSpeculativeSymbolInfo(loop.SpanStart, scope, SpeculativeBindingOption.BindAsExpression).Symbol is not IMethodSymbol { ReturnType.Name: "BufferingScope" })
+            return;
         context.RegisterCodeFix(
-            CodeAction.Create(Title, _ => Task.FromResult(context.Document.WithSyntaxRoot(root.ReplaceNode(loop, Wrap(loop, output, isTyped, handle)))), Title), diagnostic);
+            CodeAction.Create(Title, _ => Task.FromResult(context.Document.WithSyntaxRoot(root.ReplaceNode(loop, Wrap(loop, scope)))), Title), diagnostic);
     }
 
-    private static UsingStatementSyntax Wrap(StatementSyntax loop, ExpressionSyntax output, bool isTyped, ExpressionSyntax? handle)
+    private static ExpressionSyntax Open(ExpressionSyntax output, bool isTyped, ExpressionSyntax? handle)
     {
-        var buffer = isTyped ? $"{output.WithoutTrivia()}.Buffer" : output.WithoutTrivia().ToString();
-        var scope = SyntaxFactory.ParseExpression($"{buffer}.BeginBufferingScope({handle?.WithoutTrivia()})");
+        var called = output is CastExpressionSyntax or BinaryExpressionSyntax ? $"({output.WithoutTrivia()})" : $"{output.WithoutTrivia()}";
+        return SyntaxFactory.ParseExpression($"{called}{(isTyped ? ".Buffer" : "")}.BeginBufferingScope({handle?.WithoutTrivia()})");
+    }
+
+    private static UsingStatementSyntax Wrap(StatementSyntax loop, ExpressionSyntax scope)
+    {
         var wrapped = SyntaxFactory.UsingStatement(declaration: null, scope, SyntaxFactory.Block(loop.WithoutLeadingTrivia()));
         if (loop.MayAwait())
             wrapped = wrapped.WithAwaitKeyword(SyntaxFactory.Token(SyntaxKind.AwaitKeyword));

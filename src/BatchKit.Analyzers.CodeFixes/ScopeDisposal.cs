@@ -1,6 +1,8 @@
+using System.Collections.Generic;
 using System.Collections.Immutable;
 using System.Composition;
 using System.Linq;
+using System.Threading;
 using System.Threading.Tasks;
 using Microsoft.CodeAnalysis;
 using Microsoft.CodeAnalysis.CodeActions;
@@ -20,37 +22,46 @@ internal sealed class ScopeDisposal : CodeFixProvider
 
     public override ImmutableArray<string> FixableDiagnosticIds { get; } = [Rules.OpenScope.Id];
 
-    public override FixAllProvider GetFixAllProvider() => WellKnownFixAllProviders.BatchFixer;
+    // Fixes that do not know of each other would give two scopes of a block one name.
+    public override FixAllProvider GetFixAllProvider() => FixAllProvider.Create(
+        static async (context, document, diagnostics) => await DisposeAsync(document, diagnostics, context.CancellationToken).ConfigureAwait(false));
 
     public override async Task RegisterCodeFixesAsync(CodeFixContext context)
     {
         var root = await context.Document.GetSyntaxRootAsync(context.CancellationToken).ConfigureAwait(false);
-        var statement = root?.FindNode(context.Span).FirstAncestorOrSelf<StatementSyntax>();
-        var opened = statement switch
-        {
-            LocalDeclarationStatementSyntax { Declaration.Variables.Count: 1 } local => local,
-            ExpressionStatementSyntax { Expression: AssignmentExpressionSyntax discard } => Declare(discard.Right),
-            ExpressionStatementSyntax { Expression: InvocationExpressionSyntax opening } => Declare(opening),
-            _ => null,
-        };
-        if (root is null || opened is null || statement!.Parent is not (BlockSyntax or GlobalStatementSyntax or SwitchSectionSyntax))
+        var model = await context.Document.GetSemanticModelAsync(context.CancellationToken).ConfigureAwait(false);
+        if (root?.FindCall(context.Span) is not { } call || model is null || OpenedScope.TryGet(model, call) is null)
             return;
-        context.RegisterCodeFix(
-            CodeAction.Create(Title, _ => Task.FromResult(context.Document.WithSyntaxRoot(root.ReplaceNode(statement, Dispose(opened, statement)))), Title), context.Diagnostics);
+        context.RegisterCodeFix(CodeAction.Create(Title, cancellationToken => DisposeAsync(context.Document, context.Diagnostics, cancellationToken), Title), context.Diagnostics);
     }
 
-    private static LocalDeclarationStatementSyntax Declare(ExpressionSyntax opening) => SyntaxFactory.LocalDeclarationStatement(SyntaxFactory.VariableDeclaration(
-        SyntaxFactory.IdentifierName("var"),
-        [SyntaxFactory.VariableDeclarator(SyntaxFactory.Identifier("scope"), argumentList: null, SyntaxFactory.EqualsValueClause(opening.WithoutTrivia()))]));
-
-    private static LocalDeclarationStatementSyntax Dispose(LocalDeclarationStatementSyntax opened, StatementSyntax statement)
+    private static async Task<Document> DisposeAsync(Document document, IEnumerable<Diagnostic> diagnostics, CancellationToken cancellationToken)
     {
-        var disposed = opened.WithoutLeadingTrivia().WithUsingKeyword(SyntaxFactory.Token(SyntaxKind.UsingKeyword));
+        var root = await document.GetSyntaxRootAsync(cancellationToken).ConfigureAwait(false);
+        var model = await document.GetSemanticModelAsync(cancellationToken).ConfigureAwait(false);
+        if (root is null || model is null)
+            return document;
+        var names = new FreeNames(model);
+        var disposed = new Dictionary<StatementSyntax, LocalDeclarationStatementSyntax>();
+        foreach (var call in diagnostics.OrderBy(static diagnostic => diagnostic.Location.SourceSpan.Start).Select(diagnostic => root.FindCall(diagnostic.Location.SourceSpan)))
+        {
+            if (call is not null && OpenedScope.TryGet(model, call) is { } scope && !disposed.ContainsKey(scope.Statement))
+                disposed[scope.Statement] = Dispose(scope, names);
+        }
 
-        // A writer can't be kept across an await.
-        var isWriter = opened.DescendantTokens().Any(static token => token.ValueText == "BeginWriting");
-        if (statement.MayAwait() && !isWriter)
-            disposed = disposed.WithAwaitKeyword(SyntaxFactory.Token(SyntaxKind.AwaitKeyword));
-        return disposed.WithTriviaFrom(statement).WithAdditionalAnnotations(Formatter.Annotation);
+        return document.WithSyntaxRoot(root.ReplaceNodes(disposed.Keys, (statement, _) => disposed[statement]));
     }
+
+    private static LocalDeclarationStatementSyntax Dispose(OpenedScope scope, FreeNames names)
+    {
+        var opened = scope.Statement as LocalDeclarationStatementSyntax ?? Declare(names.Take(scope.Statement, "scope"), ((ExpressionStatementSyntax)scope.Statement).Value());
+        var disposed = opened.WithoutLeadingTrivia().WithUsingKeyword(SyntaxFactory.Token(SyntaxKind.UsingKeyword));
+        if (scope.IsAsync && scope.Statement.MayAwait())
+            disposed = disposed.WithAwaitKeyword(SyntaxFactory.Token(SyntaxKind.AwaitKeyword));
+        return disposed.WithTriviaFrom(scope.Statement).WithAdditionalAnnotations(Formatter.Annotation);
+    }
+
+    private static LocalDeclarationStatementSyntax Declare(string name, ExpressionSyntax opening) => SyntaxFactory.LocalDeclarationStatement(SyntaxFactory.VariableDeclaration(
+        SyntaxFactory.IdentifierName("var"),
+        [SyntaxFactory.VariableDeclarator(SyntaxFactory.Identifier(name), argumentList: null, SyntaxFactory.EqualsValueClause(opening.WithoutTrivia()))]));
 }

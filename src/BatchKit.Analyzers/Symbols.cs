@@ -35,12 +35,13 @@ internal static class Symbols
         return name?.Identifier.GetLocation() ?? call.Syntax.GetLocation();
     }
 
-    /// <summary>The operation around this one, past conversions and past the branches of a choice.</summary>
+    /// <summary>The operation around this one, past conversions, past the branches of a choice and past the <c>?.</c> that it stands behind.</summary>
     public static IOperation? Consumer(this IOperation operation)
     {
-        var consumer = operation.Parent;
-        while (consumer is IConversionOperation or IParenthesizedOperation or IConditionalOperation { Type: not null } or ICoalesceOperation or ISwitchExpressionArmOperation or ISwitchExpressionOperation)
-            consumer = consumer.Parent;
+        var (inner, consumer) = (operation, operation.Parent);
+        while (consumer is IConversionOperation or IParenthesizedOperation or IConditionalOperation { Type: not null } or ICoalesceOperation or ISwitchExpressionArmOperation or ISwitchExpressionOperation
+            || (consumer is IConditionalAccessOperation access && access.WhenNotNull == inner))
+            (inner, consumer) = (consumer, consumer.Parent);
         return consumer;
     }
 

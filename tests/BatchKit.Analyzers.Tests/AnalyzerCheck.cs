@@ -29,20 +29,40 @@ internal static class AnalyzerCheck
         where TAnalyzer : DiagnosticAnalyzer, new()
         where TFix : CodeFixProvider, new() => RunAsync<TAnalyzer, TFix>(InMethod(body, isAsync), InMethod(fixedBody, isAsync));
 
-    private static Task RunAsync<TAnalyzer, TFix>(string source, string? fixedSource)
+    /// <summary>Checks what two fixes make of statements, one after the other and as one "fix all".</summary>
+    public static Task FixesBothAsync<TAnalyzer, TFix>(string body, string fixedBody)
+        where TAnalyzer : DiagnosticAnalyzer, new()
+        where TFix : CodeFixProvider, new() => RunAsync<TAnalyzer, TFix>(InMethod(body), InMethod(fixedBody), fixes: 2);
+
+    /// <summary>Checks what a fix makes of members.</summary>
+    public static Task FixesInMembersAsync<TAnalyzer, TFix>(string members, string fixedMembers)
+        where TAnalyzer : DiagnosticAnalyzer, new()
+        where TFix : CodeFixProvider, new() => RunAsync<TAnalyzer, TFix>(InClass(members), InClass(fixedMembers));
+
+    /// <summary>Checks that a rule reports something in statements, and that there is no fix.</summary>
+    public static Task FixesNothingAsync<TAnalyzer, TFix>(string body, bool isAsync = true)
+        where TAnalyzer : DiagnosticAnalyzer, new()
+        where TFix : CodeFixProvider, new() => FixesAsync<TAnalyzer, TFix>(body, body, isAsync);
+
+    /// <summary>Checks what a fix makes of a program's top-level statements, which have an <c>output</c> and a <c>player</c>.</summary>
+    public static Task FixesInProgramAsync<TAnalyzer, TFix>(string statements, string fixedStatements)
+        where TAnalyzer : DiagnosticAnalyzer, new()
+        where TFix : CodeFixProvider, new() => RunAsync<TAnalyzer, TFix>(InProgram(statements), InProgram(fixedStatements), OutputKind.ConsoleApplication);
+
+    private static Task RunAsync<TAnalyzer, TFix>(string source, string? fixedSource, OutputKind kind = OutputKind.DynamicallyLinkedLibrary, int fixes = 1)
         where TAnalyzer : DiagnosticAnalyzer, new()
         where TFix : CodeFixProvider, new()
     {
-        var iterations = fixedSource is null || fixedSource == source ? 0 : 1;
+        var isFixed = fixedSource is not null && fixedSource != source;
         var test = new CSharpCodeFixTest<TAnalyzer, TFix, DefaultVerifier>
         {
             ReferenceAssemblies = new ReferenceAssemblies("net10.0"),
             TestCode = source,
             CompilerDiagnostics = CompilerDiagnostics.Errors,
             MarkupOptions = MarkupOptions.UseFirstDescriptor,
-            CodeFixTestBehaviors = CodeFixTestBehaviors.FixOne,
-            NumberOfIncrementalIterations = iterations,
-            NumberOfFixAllIterations = iterations,
+            CodeFixTestBehaviors = fixes == 1 ? CodeFixTestBehaviors.FixOne : CodeFixTestBehaviors.None,
+            NumberOfIncrementalIterations = isFixed ? fixes : 0,
+            NumberOfFixAllIterations = isFixed ? 1 : 0,
         };
         if (fixedSource is not null)
         {
@@ -50,6 +70,7 @@ internal static class AnalyzerCheck
             test.FixedState.MarkupHandling = MarkupMode.Allow;
         }
 
+        test.TestState.OutputKind = kind;
         test.TestState.AdditionalReferences.AddRange(References);
         return test.RunAsync(TestContext.Current.CancellationToken);
     }
@@ -60,6 +81,14 @@ internal static class AnalyzerCheck
             {{body.ReplaceLineEndings("\n    ")}}
         }
         """);
+
+    private static string InProgram(string statements) => $$"""
+        using BatchKit;
+
+        OutputHandle player = default;
+        IOutputBuffer output = null;
+        {{statements}}
+        """;
 
     private static string InClass(string members) => $$"""
         using System;

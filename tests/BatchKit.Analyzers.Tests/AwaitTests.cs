@@ -13,6 +13,8 @@ public sealed class AwaitTests
     [InlineData("output.{|BK0006:FlushAsync|}(player);")]
     [InlineData("_ = output.{|BK0006:WhenSettledAsync|}(player);")]
     [InlineData("items.ForEach(item => output.{|BK0006:WriteAsync|}(player, item));")]
+    [InlineData("output?.{|BK0006:WriteAsync|}(player, \"text\");")]
+    [InlineData("_ = typed?.Buffer?.{|BK0006:FlushAsync|}();")]
     public Task A_task_that_is_thrown_away_is_reported(string call) => AnalyzerCheck.ReportsAsync<AwaitAnalyzer>(call);
 
     [Theory]
@@ -20,6 +22,8 @@ public sealed class AwaitTests
     [InlineData("await output.FlushAsync(player).ConfigureAwait(false);")]
     [InlineData("var write = output.WriteAsync(player, \"text\"); await write;")]
     [InlineData("await Task.WhenAll(items.Select(item => output.WriteAsync(player, item).AsTask()));")]
+    [InlineData("await (output?.FlushAsync() ?? default);")]
+    [InlineData("output.FlushAsync(player).AsTask()?.Wait();")]
     [InlineData("output.Write(player, \"text\");")]
     [InlineData("new System.IO.MemoryStream().FlushAsync();")]
     public Task A_task_that_someone_has_is_not_reported(string call) => AnalyzerCheck.ReportsAsync<AwaitAnalyzer>(call);
@@ -29,7 +33,23 @@ public sealed class AwaitTests
     [InlineData("_ = output.{|BK0006:FlushAsync|}(player);", "await output.FlushAsync(player);")]
     public Task The_fix_awaits_the_call(string call, string awaited) => AnalyzerCheck.FixesAsync<AwaitAnalyzer, AwaitedCall>(call, awaited);
 
+    [Theory]
+    [InlineData("items.ForEach(item => output.{|BK0006:WriteAsync|}(player, item));")]
+    [InlineData("using var timer = new System.Timers.Timer(); timer.Elapsed += (_, _) => output.{|BK0006:FlushAsync|}();")]
+    [InlineData("_ = Task.Run(() => { void Flush() => output.{|BK0006:FlushAsync|}(); Flush(); });")]
+    public Task A_fix_awaits_no_other_call_than_the_reported_one(string call) => AnalyzerCheck.FixesNothingAsync<AwaitAnalyzer, AwaitedCall>(call);
+
+    [Theory]
+    [InlineData("output?.{|BK0006:WriteAsync|}(player, \"text\");")]
+    [InlineData("_ = items.Count > 0 ? output.{|BK0006:FlushAsync|}() : default;")]
+    [InlineData("unsafe { output.{|BK0006:FlushAsync|}(); }")]
+    public Task There_is_no_fix_that_would_not_compile(string call) => AnalyzerCheck.FixesNothingAsync<AwaitAnalyzer, AwaitedCall>(call);
+
+    [Fact]
+    public Task The_fix_awaits_in_the_block_of_an_async_lambda() => AnalyzerCheck.FixesAsync<AwaitAnalyzer, AwaitedCall>(
+        "items.ForEach(async item => { output.{|BK0006:WriteAsync|}(player, item); });", "items.ForEach(async item => { await output.WriteAsync(player, item); });", isAsync: false);
+
     [Fact]
     public Task There_is_no_fix_where_the_method_is_not_async() =>
-        AnalyzerCheck.FixesAsync<AwaitAnalyzer, AwaitedCall>("output.{|BK0006:FlushAsync|}();", "output.{|BK0006:FlushAsync|}();", isAsync: false);
+        AnalyzerCheck.FixesNothingAsync<AwaitAnalyzer, AwaitedCall>("output.{|BK0006:FlushAsync|}();", isAsync: false);
 }

@@ -12,6 +12,9 @@ public sealed class ScopeTests
     [InlineData("output.{|BK0003:BeginBufferingScope|}(\"room\");")]
     [InlineData("output.{|BK0003:BeginWriting|}(player);")]
     [InlineData("var lines = output.{|BK0003:BeginWriting|}(player); lines.Write(\"text\");")]
+    [InlineData("output?.{|BK0003:BeginBufferingScope|}(player);")]
+    [InlineData("_ = typed?.Buffer?.{|BK0003:BeginBufferingScope|}();")]
+    [InlineData("output?.{|BK0003:BeginWriting|}(player);")]
     public Task A_scope_that_nothing_disposes_is_reported(string opening) => AnalyzerCheck.ReportsAsync<ScopeAnalyzer>(opening);
 
     [Theory]
@@ -22,6 +25,9 @@ public sealed class ScopeTests
     [InlineData("using (var scope = output.BeginBufferingScope(player)) { }")]
     [InlineData("var scope = output.BeginBufferingScope(player); try { } finally { await scope.DisposeAsync(); }")]
     [InlineData("output.BeginBufferingScope(player).Dispose();")]
+    [InlineData("using (output?.BeginBufferingScope(player)) { }")]
+    [InlineData("await using var scope = output?.BeginBufferingScope(player);")]
+    [InlineData("var scope = output?.BeginBufferingScope(player); scope?.Dispose();")]
     [InlineData("using (var lines = output.BeginWriting(player)) lines.Write(\"text\");")]
     [InlineData("var lines = output.BeginWriting(player); try { lines.Write(\"text\"); } finally { lines.Dispose(); }")]
     [InlineData("_ = output.BeginBufferingScope(player); output.EndBufferingScope(player);")]
@@ -59,4 +65,44 @@ public sealed class ScopeTests
     [InlineData("var held = output.{|BK0003:BeginBufferingScope|}(player);", "await using var held = output.BeginBufferingScope(player);", true)]
     public Task The_fix_disposes_the_scope_at_the_end_of_the_block(string opening, string disposed, bool isAsync) =>
         AnalyzerCheck.FixesAsync<ScopeAnalyzer, ScopeDisposal>($"// Before.\n{opening} // Behind.\noutput.Write(player, \"\");", $"// Before.\n{disposed} // Behind.\noutput.Write(player, \"\");", isAsync);
+
+    [Theory]
+    [InlineData("output?.{|BK0003:BeginBufferingScope|}(player);", "await using var scope = output?.BeginBufferingScope(player);", true)]
+    [InlineData("output?.{|BK0003:BeginBufferingScope|}(player);", "using var scope = output?.BeginBufferingScope(player);", false)]
+    [InlineData("_ = items.Count > 0 ? output.{|BK0003:BeginBufferingScope|}() : default;", "await using var scope = items.Count > 0 ? output.BeginBufferingScope() : default;", true)]
+    [InlineData("var lines = output.{|BK0003:BeginWriting|}(player); lines.Write(\"text\"); void Other() { }", "using var lines = output.BeginWriting(player); lines.Write(\"text\"); void Other() { }", true)]
+    [InlineData("IDisposable held = output.{|BK0003:BeginBufferingScope|}(player);", "using IDisposable held = output.BeginBufferingScope(player);", true)]
+    [InlineData("using var scope = new CancellationTokenSource(); output.{|BK0003:BeginBufferingScope|}(player);", "using var scope = new CancellationTokenSource(); await using var scope2 = output.BeginBufferingScope(player);", true)]
+    [InlineData("output.{|BK0003:BeginBufferingScope|}(player);\n{ var scope = 1; }", "await using var scope2 = output.BeginBufferingScope(player);\n{ var scope = 1; }", true)]
+    [InlineData("output.{|BK0003:BeginBufferingScope|}(player); items.ForEach(scope => { });", "await using var scope2 = output.BeginBufferingScope(player); items.ForEach(scope => { });", true)]
+    public Task The_fix_compiles_beside_other_names_and_types(string opening, string disposed, bool isAsync) => AnalyzerCheck.FixesAsync<ScopeAnalyzer, ScopeDisposal>(opening, disposed, isAsync);
+
+    [Fact]
+    public Task The_fix_hides_no_field() => AnalyzerCheck.FixesInMembersAsync<ScopeAnalyzer, ScopeDisposal>(
+        "private readonly int scope = 1; private void Run() { output.{|BK0003:BeginBufferingScope|}(player); }",
+        "private readonly int scope = 1; private void Run() { using var scope2 = output.BeginBufferingScope(player); }");
+
+    [Fact]
+    public Task The_fix_of_a_program_leaves_other_statements_their_names() => AnalyzerCheck.FixesInProgramAsync<ScopeAnalyzer, ScopeDisposal>(
+        "output.{|BK0003:BeginBufferingScope|}(player);\nvar scope = 1;", "await using var scope2 = output.BeginBufferingScope(player);\nvar scope = 1;");
+
+    [Fact]
+    public Task Two_fixes_of_one_block_give_two_names() => AnalyzerCheck.FixesBothAsync<ScopeAnalyzer, ScopeDisposal>(
+        "output.{|BK0003:BeginBufferingScope|}(player);\n_ = output.{|BK0003:BeginBufferingScope|}();",
+        "await using var scope = output.BeginBufferingScope(player);\nawait using var scope2 = output.BeginBufferingScope();");
+
+    [Theory]
+    [InlineData("items.ForEach(_ => output.{|BK0003:BeginBufferingScope|}());")]
+    [InlineData("Action open = () => output.{|BK0003:BeginBufferingScope|}(player);")]
+    [InlineData("void Open() => output.{|BK0003:BeginBufferingScope|}(player);")]
+    public Task The_fix_disposes_nothing_but_the_scope(string opening) => AnalyzerCheck.FixesNothingAsync<ScopeAnalyzer, ScopeDisposal>(opening);
+
+    [Theory]
+    [InlineData("switch (items.Count) { case 1: output.{|BK0003:BeginBufferingScope|}(player); break; }")]
+    [InlineData("if (items.Count > 0) output.{|BK0003:BeginBufferingScope|}(player);")]
+    [InlineData("output?.{|BK0003:BeginWriting|}(player);")]
+    [InlineData("object scope = output.{|BK0003:BeginBufferingScope|}(player);")]
+    [InlineData("if (items.Count > 0) goto end; output.{|BK0003:BeginBufferingScope|}(player); end: ;")]
+    [InlineData("var lines = output.{|BK0003:BeginWriting|}(player); lines = default;")]
+    public Task There_is_no_fix_that_would_not_compile(string opening) => AnalyzerCheck.FixesNothingAsync<ScopeAnalyzer, ScopeDisposal>(opening);
 }

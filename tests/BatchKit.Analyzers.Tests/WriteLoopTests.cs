@@ -80,4 +80,38 @@ public sealed class WriteLoopTests
             }
         }
         """);
+
+    [Theory]
+    [InlineData("if (items.Count > 0)\n    items.Sort();\nelse", "\n    ", "")]
+    [InlineData("switch (items.Count)\n{\n    case 1:", "\n        ", "\n        break;\n}")]
+    [InlineData("again:", "\n", "\nif (items.Count > 0)\n    goto again;")]
+    public Task The_fix_wraps_a_loop_wherever_it_stands(string before, string indent, string behind) => AnalyzerCheck.FixesAsync<WriteLoopAnalyzer, ScopeAroundLoop>(
+        $"{before}{indent}foreach (var item in items){indent}    output.{{|BK0002:Write|}}(player, item);{behind}",
+        $"{before}{indent}using (output.BeginBufferingScope(player)){indent}{{{indent}    foreach (var item in items){indent}        output.Write(player, item);{indent}}}{behind}",
+        isAsync: false);
+
+    [Fact]
+    public Task The_fix_opens_the_scope_on_the_cast_buffer() => AnalyzerCheck.FixesAsync<WriteLoopAnalyzer, ScopeAroundLoop>(
+        """
+        object any = output;
+        foreach (var item in items)
+            ((IOutputBuffer)any).{|BK0002:Write|}(player, item);
+        """,
+        """
+        object any = output;
+        using (((IOutputBuffer)any).BeginBufferingScope(player))
+        {
+            foreach (var item in items)
+                ((IOutputBuffer)any).Write(player, item);
+        }
+        """,
+        isAsync: false);
+
+    [Fact]
+    public Task There_is_no_fix_where_the_buffer_has_no_name()
+    {
+        const string Members = "private interface IOwn : IOutputBuffer { public void Run(List<string> items, OutputHandle player) { foreach (var item in items) {|BK0002:Write|}(player, default(ReadOnlySpan<byte>)); } }";
+
+        return AnalyzerCheck.FixesInMembersAsync<WriteLoopAnalyzer, ScopeAroundLoop>(Members, Members);
+    }
 }

@@ -50,22 +50,43 @@ internal static class CompareCommand
     private static async Task<int> RunAsync(ParseResult parsed, CancellationToken cancellationToken)
     {
         var repository = await Worktree.FindRepositoryAsync(Environment.CurrentDirectory, cancellationToken);
+        var named = parsed.GetValue(Project) is { } path ? FromRoot(repository, path) : null;
         var scratch = Directory.CreateTempSubdirectory("batchkit-compare-");
         try
         {
             await using var before = await Worktree.AddAsync(repository, parsed.GetValue(Before)!, Path.Combine(scratch.FullName, "before"), cancellationToken);
             await using var after = await Worktree.AddAsync(repository, parsed.GetValue(After)!, Path.Combine(scratch.FullName, "after"), cancellationToken);
-            var project = parsed.GetValue(Project) ?? FindProject(after.Folder);
+            var project = named ?? FindProject(after.Folder);
             var passed = parsed.GetValue(Passed)!;
             var comparison = new Comparison(
-                new BenchmarkProject(Path.Combine(before.Folder, project), passed), new BenchmarkProject(Path.Combine(after.Folder, project), passed),
-                Path.Combine(scratch.FullName, "results"), parsed.GetValue(Filters)!);
+                Open(before, project, passed), Open(after, project, passed), Path.Combine(scratch.FullName, "results"), parsed.GetValue(Filters)!);
             await comparison.RunAsync(parsed.GetValue(Rounds) ?? DefaultRounds, cancellationToken);
             return Write(comparison.Ratios, $"{after.Commit[..10]} / {before.Commit[..10]}");
         }
         finally
         {
             scratch.Delete(recursive: true);
+        }
+    }
+
+    // A path that leaves the root would name one project for both commits: it would be compared with itself.
+    private static string FromRoot(string repository, string path)
+    {
+        var project = Path.GetRelativePath(repository, Path.Combine(repository, path));
+        return Path.IsPathRooted(project) || project.Split(Path.DirectorySeparatorChar)[0] == ".."
+            ? throw new UsageException($"{Project.Name}: {path} is outside of {repository}, the root of the repository.")
+            : project;
+    }
+
+    private static BenchmarkProject Open(Worktree commit, string project, string[] passed)
+    {
+        try
+        {
+            return new BenchmarkProject(Path.Combine(commit.Folder, project), passed);
+        }
+        catch (UsageException)
+        {
+            throw new UsageException($"The commit {commit.Commit[..10]} has no project {project}, and no folder of that name with one.");
         }
     }
 

@@ -32,6 +32,8 @@ internal static class InitCommand
     private static int Run(ParseResult parsed)
     {
         var path = parsed.GetValue(Out)!;
+        if (Directory.Exists(path))
+            throw new UsageException($"{Out.Name}: {path} is a folder. Name a file in it.");
         if (File.Exists(path) && !parsed.GetValue(Force))
             throw new UsageException($"{path} exists. Give --force to write over it, or another file with --out.");
         var rows = ReportFolder.Read(parsed.GetValue(Results)!).Rows;
@@ -52,8 +54,20 @@ internal static class InitCommand
 
         if (suites.Count == 0)
             throw new UsageException("The results have no two benchmarks to compare and no allocated bytes: a gate would have nothing to hold.");
-        GateFile.Write(path, suites);
+        Write(path, suites);
         Console.WriteLine($"{path} written.");
         return ExitCodes.Done;
+    }
+
+    private static void Write(string path, Dictionary<string, GateSuite> suites)
+    {
+        try
+        {
+            GateFile.Write(path, suites);
+        }
+        catch (Exception failure) when (failure is IOException or UnauthorizedAccessException)
+        {
+            throw new UsageException($"{Out.Name}: {path} can't be written: {failure.Message}");
+        }
     }
 }

@@ -1,3 +1,4 @@
+using System.ComponentModel;
 using BatchKit.Benchmarks;
 using BatchKit.Benchmarks.Brokers;
 using BatchKit.Benchmarks.Configuration;
@@ -18,7 +19,7 @@ try
 
     return await UserCommands.RunAsync(args);
 }
-catch (Exception exception) when (exception is InvalidOperationException or ArgumentException or IOException or ServerStartException)
+catch (Exception exception) when (exception is InvalidOperationException or ArgumentException or IOException or UnauthorizedAccessException or Win32Exception or ServerStartException)
 {
     Console.Error.WriteLine(exception.Message);
     return ExitCodes.Failed;

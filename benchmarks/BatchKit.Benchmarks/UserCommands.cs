@@ -14,6 +14,7 @@ internal static class UserCommands
         {
             new HelpOption(), new VersionOption(), GateCommand.Create(), RunCommand.Create(), InitCommand.Create(), CompareCommand.Create(), CreateDry(), CreateFigures(), CreateInject(),
         };
+        RefuseEmpty(root);
         var parsed = root.Parse(arguments);
         var signals = Interruption.Watch();
         try
@@ -37,6 +38,21 @@ internal static class UserCommands
             Array.ForEach(signals, static signal => signal.Dispose());
         }
     }
+
+    // An empty path or pattern, as of a script's unset variable, would only fail where it is used, and name no option.
+    private static void RefuseEmpty(Command root)
+    {
+        foreach (var option in OptionsOf(root).Distinct())
+        {
+            option.Validators.Add(static result =>
+            {
+                if (result.Tokens.Any(static token => token.Value.Length == 0))
+                    result.AddError($"{result.Option.Name} must not be empty.");
+            });
+        }
+    }
+
+    private static IEnumerable<Option> OptionsOf(Command command) => command.Options.Concat(command.Subcommands.SelectMany(OptionsOf));
 
     private static Command CreateDry()
     {

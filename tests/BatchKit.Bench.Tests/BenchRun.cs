@@ -21,13 +21,20 @@ internal sealed record BenchRun(int ExitCode, string Output, string Errors)
     /// <summary>Runs <c>batchkit-bench</c> as it was built.</summary>
     public static Task<BenchRun> RunAsync(string folder, params string[] arguments) => RunProgramAsync(folder, "dotnet", [Program, .. arguments]);
 
-    public static async Task<BenchRun> RunProgramAsync(string folder, string program, params string[] arguments)
+    /// <summary>Runs <c>batchkit-bench</c> where no other program is found.</summary>
+    public static Task<BenchRun> RunAloneAsync(string folder, params string[] arguments) => RunProgramAsync(folder, "dotnet", [Program, .. arguments], path: folder);
+
+    public static Task<BenchRun> RunProgramAsync(string folder, string program, params string[] arguments) => RunProgramAsync(folder, program, arguments, path: null);
+
+    private static async Task<BenchRun> RunProgramAsync(string folder, string program, string[] arguments, string? path)
     {
         var start = new ProcessStartInfo(program, arguments) { WorkingDirectory = folder, UseShellExecute = false, RedirectStandardOutput = true, RedirectStandardError = true, RedirectStandardInput = true };
 
         // A build node that lived on would keep the streams open.
         start.Environment["MSBUILDDISABLENODEREUSE"] = "1";
         start.Environment["UseSharedCompilation"] = "false";
+        if (path is not null)
+            start.Environment["PATH"] = path;
         using var process = Process.Start(start)!;
         using var limit = new CancellationTokenSource(Limit);
         try

@@ -98,6 +98,13 @@ public sealed class GateProgramTests : IDisposable
     [InlineData("{ \"s\":\n { \"gate\": [] } }", "gates.json, line 2: ")]
     [InlineData("{ \"s\": { \"gates\": [ { \"name\": \"a\", \"numerator\": \"A.B\", \"max\": 1 } ] } }", "'s' names neither a project nor results: give --project or --results.")]
     [InlineData("{ \"s\": { \"project\": \"gone.csproj\", \"gates\": [ { \"name\": \"a\", \"numerator\": \"A.B\", \"max\": 1 } ] } }", "gone.csproj is no project and no folder with one.")]
+    [InlineData("{ \"s\": { \"gates\": [ null ] } }", "gates.json: a list of 's' has a null.")]
+    [InlineData("{ \"s\": { \"results\": null, \"gates\": [ { \"name\": \"a\", \"numerator\": \"A.B\", \"max\": 1 } ] } }", "gates.json, line 1: s.results: ")]
+    [InlineData("{ \"s\": { \"results\": [ null ], \"gates\": [ { \"name\": \"a\", \"numerator\": \"A.B\", \"max\": 1 } ] } }", "gates.json: a list of 's' has a null.")]
+    [InlineData("{ \"s\": { \"classes\": null, \"gates\": [ { \"name\": \"a\", \"numerator\": \"A.B\", \"max\": 1 } ] } }", "gates.json, line 1: s.classes: ")]
+    [InlineData("{ \"s\": { \"gates\": [ { \"name\": \"a\", \"numerator\": null, \"max\": 1 } ] } }", "gates.json, line 1: s.gates[0].numerator: ")]
+    [InlineData("{ \"s\": { \"gates\": 7 } }", "gates.json, line 1: s.gates: ")]
+    [InlineData("{ \"../s\": { \"gates\": [ { \"name\": \"a\", \"numerator\": \"A.B\", \"max\": 1 } ] } }", "gates.json: '../s' can't be a suite's name, because its results are in a file of that name.")]
     public async Task A_wrong_file_ends_with_2_and_one_line(string file, string error)
     {
         _scratch.Write("gates.json", file);
@@ -114,6 +121,8 @@ public sealed class GateProgramTests : IDisposable
     [InlineData("gate", "nosuite")]
     [InlineData("gate", "--rounds", "0")]
     [InlineData("gate", "--colour", "red")]
+    [InlineData("gate", "--out", "")]
+    [InlineData("gate", "--project", "")]
     [InlineData("init", "gone")]
     [InlineData("compare", "HEAD")]
     [InlineData("compare", "HEAD~1", "HEAD")]
@@ -178,6 +187,57 @@ public sealed class GateProgramTests : IDisposable
         var forced = await RunAsync("init", "quiet", "--force");
 
         Assert.Equal((2, "mine", 0), (refused.ExitCode, kept, forced.ExitCode));
+    }
+
+    [Theory]
+    [InlineData("out", "--out: out is a folder. Name a file in it.")]
+    [InlineData("gone/gates.json", "--out: gone/gates.json can't be written: ")]
+    [InlineData("full.json", "--out: full.json can't be written: No space left on device")]
+    public async Task Gates_that_cannot_be_written_end_with_2_and_name_the_option(string path, string error)
+    {
+        Assert.SkipUnless(File.Exists("/dev/full"), "Only Linux has a file that stands for a full disk.");
+        WriteRound("quiet", 40);
+        Directory.CreateDirectory(_scratch.In("out"));
+        File.CreateSymbolicLink(_scratch.In("full.json"), "/dev/full");
+
+        var run = await RunAsync("init", "quiet", "--force", "--out", path);
+
+        Assert.True(run.ExitCode == 2, run.Text);
+        Assert.StartsWith(error, run.Errors, StringComparison.Ordinal);
+        Assert.Single(run.Errors.Trim().Split('\n'));
+    }
+
+    [Fact]
+    public async Task A_file_of_gates_that_cannot_be_read_ends_with_2_and_is_named()
+    {
+        Assert.SkipUnless(File.Exists("/proc/self/mem"), "Only Linux has a file that nobody can read from its start.");
+        File.CreateSymbolicLink(_scratch.In("gates.json"), "/proc/self/mem");
+
+        var run = await RunAsync("gate", "gates.json");
+
+        Assert.True(run.ExitCode == 2, run.Text);
+        Assert.StartsWith("gates.json can't be read: ", run.Errors, StringComparison.Ordinal);
+        Assert.Single(run.Errors.Trim().Split('\n'));
+    }
+
+    [Theory]
+    [InlineData("{ \"Benchmarks\": [ { \"Type\": null, \"Method\": \"Say\", \"Parameters\": \"\" } ] }", "is no report of BenchmarkDotNet: A benchmark has no Type.")]
+    [InlineData("{}", "is no report of BenchmarkDotNet: ")]
+    [InlineData(null, "can't be read: ")]
+    public async Task A_report_that_is_none_ends_with_2_and_is_named(string? report, string error)
+    {
+        var file = _scratch.Write("one/Rooms-report.json", report ?? "");
+        if (report is null)
+        {
+            File.Delete(file);
+            File.CreateSymbolicLink(file, _scratch.In("gone"));
+        }
+
+        var run = await RunAsync("init", "one");
+
+        Assert.True(run.ExitCode == 2, run.Text);
+        Assert.StartsWith($"{Path.Combine("one", "Rooms-report.json")} {error}", run.Errors, StringComparison.Ordinal);
+        Assert.Single(run.Errors.Trim().Split('\n'));
     }
 
     [Fact]

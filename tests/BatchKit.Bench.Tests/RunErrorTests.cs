@@ -23,6 +23,8 @@ public sealed class RunErrorTests : IDisposable
     [InlineData("--size must be a number between 24 and 16384.", "playhouse", "--size", "23")]
     [InlineData("--count must be a number between 1 and 1000000.", "rhythm", "--count", "0")]
     [InlineData("--connection must be a connection string as Host=localhost;Username=me;Database=empty: ", "rhythm", "--connection", "postgres://localhost")]
+    [InlineData("--connection must be a connection string as Host=localhost;Username=me;Database=empty: ", "rhythm", "--connection", "Username=me")]
+    [InlineData("--rabbitmq must be an address as amqp://user:password@host:port/vhost: ", "dolist", "--rabbitmq", "amqp://localhost/one/two")]
     [InlineData("100000 messages of 1000 bytes are more than the 8388608 bytes that a list may have.", "dolist", "--count", "100000", "--size", "1000")]
     [InlineData("Required command was not provided.")]
     public async Task A_wrong_option_ends_with_2(string error, params string[] arguments)

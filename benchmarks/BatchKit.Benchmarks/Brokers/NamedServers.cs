@@ -18,6 +18,10 @@ internal static class NamedServers
         {
             await using var connection = await new ConnectionFactory { Uri = address }.CreateConnectionAsync(cancellationToken);
         }
+        catch (ArgumentException malformed)
+        {
+            throw new UsageException($"{option} must be an address as amqp://user:password@host:port/vhost: {malformed.Message}");
+        }
         catch (BrokerUnreachableException unreachable)
         {
             throw new InvalidOperationException($"{option}: RabbitMQ at {address.Host}:{address.Port} can't be used: {(unreachable.InnerException ?? unreachable).Message}", unreachable);
@@ -50,6 +54,9 @@ internal static class NamedServers
         {
             throw new UsageException($"{option} must be a connection string as Host=localhost;Username=me;Database=empty: {malformed.Message}");
         }
+
+        if (string.IsNullOrEmpty(parts.Host))
+            throw new UsageException($"{option} must be a connection string as Host=localhost;Username=me;Database=empty: it has no Host.");
 
         try
         {

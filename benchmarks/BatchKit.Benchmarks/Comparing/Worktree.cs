@@ -42,9 +42,9 @@ internal sealed class Worktree : IAsyncDisposable
         {
             return (await GitAsync(folder, ["rev-parse", "--show-toplevel"], cancellationToken)).Trim();
         }
-        catch (InvalidOperationException)
+        catch (InvalidOperationException failure)
         {
-            throw new UsageException($"{folder} is in no git repository.");
+            throw new UsageException($"{folder} is in no git repository with a working tree: {failure.Message.Split('\n').ElementAtOrDefault(1)}");
         }
     }
 

@@ -10,6 +10,7 @@ internal static class GateFile
     {
         Converters = { new JsonStringEnumConverter(JsonNamingPolicy.CamelCase) },
         ReadCommentHandling = JsonCommentHandling.Skip,
+        RespectNullableAnnotations = true,
         UnmappedMemberHandling = JsonUnmappedMemberHandling.Disallow,
         DefaultIgnoreCondition = JsonIgnoreCondition.WhenWritingDefault,
         IgnoreReadOnlyProperties = true,
@@ -34,16 +35,27 @@ internal static class GateFile
         }
         catch (JsonException fault)
         {
-            throw new InvalidDataException($"{path}, line {fault.LineNumber + 1}: {fault.Message.Split(" Path: ")[0]}", fault);
+            throw new InvalidDataException($"{path}, line {fault.LineNumber + 1}: {PlaceOf(fault)}{fault.Message.Split([" Path: ", " Consider updating"], StringSplitOptions.None)[0]}", fault);
+        }
+        catch (Exception failure) when (failure is IOException or UnauthorizedAccessException)
+        {
+            throw new InvalidDataException($"{path} can't be read: {failure.Message}", failure);
         }
     }
 
     public static void Write(string path, IReadOnlyDictionary<string, GateSuite> suites) => File.WriteAllText(path, JsonSerializer.Serialize(suites, Format) + "\n");
 
+    // From the root, which is "$": the suite and its part.
+    private static string PlaceOf(JsonException fault) => fault.Path?.TrimStart('$', '.') is { Length: > 0 } place ? $"{place}: " : "";
+
     private static void Check(string path, string name, GateSuite suite)
     {
+        if (name is "" or "." or ".." || Path.GetFileName(name) != name)
+            throw new InvalidDataException($"{path}: '{name}' can't be a suite's name, because its results are in a file of that name.");
         if (suite is null or { Gates: null or { Count: 0 } })
             throw new InvalidDataException($"{path}: '{name}' has no gates.");
+        if (suite.Gates.Contains(null) || suite.Classes.Contains(null) || suite.Arguments.Contains(null) || suite.Results.Contains(null))
+            throw new InvalidDataException($"{path}: a list of '{name}' has a null.");
         if (suite.Rounds < 1)
             throw new InvalidDataException($"{path}: '{name}' has {suite.Rounds} rounds.");
         foreach (var gate in suite.Gates)

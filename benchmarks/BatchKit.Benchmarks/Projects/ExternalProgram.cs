@@ -1,3 +1,4 @@
+using System.ComponentModel;
 using System.Diagnostics;
 using System.Text;
 
@@ -10,6 +11,7 @@ internal static class ExternalProgram
 
     /// <returns>What it wrote to its output.</returns>
     /// <exception cref="InvalidOperationException">It ended with another code than 0; the message has its last lines.</exception>
+    /// <exception cref="UsageException">It is not installed.</exception>
     public static async Task<string> RunAsync(string folder, string program, IEnumerable<string> arguments, CancellationToken cancellationToken)
     {
         var start = new ProcessStartInfo(program, arguments) { WorkingDirectory = folder, UseShellExecute = false, RedirectStandardOutput = true, RedirectStandardError = true, RedirectStandardInput = true };
@@ -18,7 +20,7 @@ internal static class ExternalProgram
         start.Environment["MSBUILDDISABLENODEREUSE"] = "1";
         start.Environment["UseSharedCompilation"] = "false";
         start.Environment["DOTNET_NOLOGO"] = "1";
-        using var process = Process.Start(start) ?? throw new InvalidOperationException($"'{program}' did not start.");
+        using var process = Start(start);
         process.StandardInput.Close();
         var text = new StringBuilder();
         try
@@ -37,6 +39,18 @@ internal static class ExternalProgram
         return process.ExitCode == 0
             ? output
             : throw new InvalidOperationException($"'{program} {string.Join(' ', start.ArgumentList)}' ended with {process.ExitCode}:\n{TailOf(output)}");
+    }
+
+    private static Process Start(ProcessStartInfo start)
+    {
+        try
+        {
+            return Process.Start(start) ?? throw new InvalidOperationException($"'{start.FileName}' did not start.");
+        }
+        catch (Win32Exception failure)
+        {
+            throw new UsageException($"'{start.FileName}' can't be started. Install it, or add its folder to the PATH: {failure.Message}");
+        }
     }
 
     private static string TailOf(string output) => string.Join('\n', output.TrimEnd().Split('\n').TakeLast(LastLines));

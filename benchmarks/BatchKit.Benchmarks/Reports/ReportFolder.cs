@@ -25,8 +25,7 @@ internal sealed class ReportFolder
         if (!Directory.Exists(folder))
             throw new UsageException($"There is no folder {path}.");
 
-        // A run may write a brief report and a full one: they say the same.
-        var files = Directory.GetFiles(folder, "*-report*.json").Order(StringComparer.Ordinal).DistinctBy(NameOf, StringComparer.Ordinal).ToArray();
+        var files = FindReports(folder);
         if (files.Length == 0)
             throw new UsageException($"{folder} has no report in JSON: run the benchmarks with --exporters json.");
         var rows = new Dictionary<string, ReportRow>(StringComparer.Ordinal);
@@ -74,6 +73,19 @@ internal sealed class ReportFolder
             throw new UsageException($"The gate '{gate.Name}' needs the allocated bytes of {benchmark}: its class needs [MemoryDiagnoser].");
     }
 
+    // A run may write a brief report and a full one: they say the same.
+    private static string[] FindReports(string folder)
+    {
+        try
+        {
+            return [.. Directory.GetFiles(folder, "*-report*.json").Order(StringComparer.Ordinal).DistinctBy(NameOf, StringComparer.Ordinal)];
+        }
+        catch (Exception failure) when (failure is IOException or UnauthorizedAccessException)
+        {
+            throw new UsageException($"{folder} can't be read: {failure.Message}");
+        }
+    }
+
     private static string NameOf(string file)
     {
         var name = Path.GetFileName(file);
@@ -91,18 +103,25 @@ internal sealed class ReportFolder
         {
             throw new UsageException($"{file} is no report of BenchmarkDotNet: {fault.Message}");
         }
+        catch (Exception failure) when (failure is IOException or UnauthorizedAccessException)
+        {
+            throw new UsageException($"{file} can't be read: {failure.Message}");
+        }
     }
 
     private static ReportRow ReadRow(JsonElement row)
     {
         var parameters = row.GetProperty("Parameters").GetString() ?? "";
         return new ReportRow(
-            row.GetProperty("Type").GetString()!,
-            row.GetProperty("Method").GetString()!,
+            TextOf(row, "Type"),
+            TextOf(row, "Method"),
             parameters.Length > 0 ? $"[{parameters.Replace("&", ", ", StringComparison.Ordinal)}]" : "",
             NumberOf(row, "Statistics", "Q1"),
             NumberOf(row, "Memory", "BytesAllocatedPerOperation"));
     }
+
+    private static string TextOf(JsonElement row, string name) =>
+        row.GetProperty(name).GetString() ?? throw new InvalidOperationException($"A benchmark has no {name}.");
 
     private static double? NumberOf(JsonElement row, string part, string name) =>
         row.TryGetProperty(part, out var found) && found.ValueKind == JsonValueKind.Object && found.TryGetProperty(name, out var value) && value.ValueKind == JsonValueKind.Number

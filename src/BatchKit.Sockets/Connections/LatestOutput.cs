@@ -45,7 +45,8 @@ internal sealed class LatestOutput(SegmentQueue queue)
             end = new LatestCut(index + 1, mark.Start + mark.Length, mark.Before + 1);
         }
 
-        if (run.Bytes.Length - start.Bytes > MaxWriteBytes)
+        // Empty messages at the end have no part of their own.
+        if (run.Bytes.Length - start.Bytes > MaxWriteBytes && end.Bytes < run.Bytes.Length)
             AddPart(run, ref start, end, ref taken, limits);
         AddPart(run, ref start, new LatestCut(run.Latest.Length, run.Bytes.Length, run.Messages), ref taken, limits);
     }

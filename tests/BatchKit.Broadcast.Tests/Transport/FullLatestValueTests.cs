@@ -34,6 +34,28 @@ public sealed class FullLatestValueTests
     }
 
     [Theory]
+    [InlineData(0)]
+    [InlineData(100)]
+    public async Task An_empty_message_behind_a_long_value_is_counted(int taken)
+    {
+        await using var scene = new LatestScene(WireFormat.Raw);
+        var slow = scene.Stuck();
+        slow.Wire.Limit(taken);
+        await using (scene.Output.BeginBufferingScope(slow.Handle))
+        {
+            scene.Output.WriteLatest(slow.Handle, 1, new string('.', 5000));
+            scene.Output.Write(slow.Handle, "");
+        }
+
+        await scene.Output.FlushAsync(slow.Handle).WithinDeadline();
+        scene.Transport.GetStatistics().AssertAddsUp();
+        slow.Wire.Open();
+        await Until.TrueAsync(() => slow.Connection.Output.HeldBytes == 0);
+
+        Assert.Equal(2, scene.Transport.GetStatistics().SentMessages);
+    }
+
+    [Theory]
     [MemberData(nameof(Seeds))]
     public async Task Whatever_is_dropped_no_message_overtakes_an_older_one_of_its_kind(int seed)
     {
@@ -48,6 +70,8 @@ public sealed class FullLatestValueTests
             using var scope = scene.Output.BeginBufferingScope(client.Handle);
             for (var message = random.Next(4); message >= 0; message--)
             {
+                if (random.Next(10) == 0)
+                    scene.Output.Write(client.Handle, "");
                 var (text, key) = ($"{++number}{new string('.', random.Next(20) * random.Next(20))}>", random.Next(6));
                 if (key < 3)
                     scene.Output.WriteLatest(client.Handle, key, $"{key}={text}");

@@ -149,6 +149,8 @@ public sealed class LatestValueTests
             await using var scope = scene.Output.BeginBufferingScope(hall);
             for (var message = random.Next(5); message >= 0; message--)
             {
+                if (random.Next(10) == 0)
+                    scene.Output.Write(hall, "");
                 var text = $"{step}.{message}{new string('.', random.Next(30))}";
                 if (random.Next(2) == 0)
                 {

@@ -45,8 +45,8 @@ internal sealed class LatestOutput(SegmentQueue queue)
             end = new LatestCut(index + 1, mark.Start + mark.Length, mark.Before + 1);
         }
 
-        // Empty messages at the end have no part of their own.
-        if (run.Bytes.Length - start.Bytes > MaxWriteBytes && end.Bytes < run.Bytes.Length)
+        // Empty messages at the end have no part of their own, and neither have bytes that no message has, such as a repeated prompt.
+        if (run.Bytes.Length - start.Bytes > MaxWriteBytes && end.Bytes < run.Bytes.Length && end.Messages < run.Messages)
             AddPart(run, ref start, end, ref taken, limits);
         AddPart(run, ref start, new LatestCut(run.Latest.Length, run.Bytes.Length, run.Messages), ref taken, limits);
     }
@@ -63,7 +63,9 @@ internal sealed class LatestOutput(SegmentQueue queue)
         {
             var mark = run.GetLatest(index);
             var start = mark.Start;
-            if (!TryReplace(mark.Key, run.Bytes.Slice(start, mark.Length), limits, ref tally))
+            // The last message takes along the bytes that no message has.
+            var isNeeded = superseded + 1 == run.Messages && length + run.Bytes.Length - from > mark.Length;
+            if (isNeeded || !TryReplace(mark.Key, run.Bytes.Slice(start, mark.Length), limits, ref tally))
             {
                 _left.Add(mark with { Start = start - from + length, Before = mark.Before - superseded });
                 continue;

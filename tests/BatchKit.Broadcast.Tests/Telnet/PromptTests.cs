@@ -1,4 +1,5 @@
 using System.Text;
+using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Support;
 using BatchKit.Testing;
@@ -152,6 +153,35 @@ public sealed class PromptTests : IAsyncDisposable
         Assert.Equal(TelnetScene.Bytes("FF FB C9 '> ' FF FA C9 'Room 10' FF F0 FF FA C9 'Room 99' FF F0"), _scene.Sent);
     }
 
+    [Theory]
+    [InlineData(0)]
+    [InlineData(4088)]
+    public async Task A_prompt_that_is_repeated_behind_a_value_that_does_not_show_is_counted_with_it(int padding)
+    {
+        await using var output = new OutputBuffer(_transport);
+        var (pad, handle) = (new string('.', padding), _scene.Connection.Handle);
+        _scene.Read("FF FD C9");
+        await SendAsync(Prompt("> "));
+        _scene.Read("'look' 0D 0A");
+        _scene.Wire.Limit(0);
+
+        for (var room = 10; room < 20; room++)
+        {
+            // No prompt has answered the line, so the value after the limit brings it back.
+            if (room == 12)
+                _scene.Time.Advance(TimeSpan.FromSeconds(5));
+            output.WriteLatest(handle, key: 1, $"{room}{pad}", TelnetMessages.Gmcp);
+            await output.FlushAsync(handle).WithinDeadline();
+            Assert.Equal(_transport.Counters.Attempted, Found());
+        }
+
+        // The first is under way. The second stays: the value that takes the prompt along replaces none.
+        _scene.Wire.Open();
+        await Until.TrueAsync(() => _scene.Queue.HeldBytes == 0);
+        Assert.Equal(TelnetScene.Bytes($"FF FB C9 '> ' FF FA C9 '10{pad}' FF F0 FF FA C9 '11{pad}' FF F0 FF FA C9 '19{pad}' FF F0 '> '"), _scene.Sent);
+        Assert.Equal(_transport.Counters.Attempted, Found());
+    }
+
     [Fact]
     public async Task A_repeated_prompt_ends_as_was_agreed()
     {
@@ -198,6 +228,10 @@ public sealed class PromptTests : IAsyncDisposable
         counted.AssertAddsUp();
         Assert.Equal((3, Shown.Length), (counted.SentMessages, counted.SentBytes));
     }
+
+    // What is written later is counted by the scene.
+    private Amount Found() =>
+        Enum.GetValues<DeliveryOutcome>().Aggregate(_scene.Queue.Waiting, (sum, outcome) => sum + _transport.Counters[outcome] + _scene.Counters[outcome]);
 
     private static BatchMessage Line(string text) => Some.Message($"{text}\r\n");
 

@@ -121,6 +121,10 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
         return _writer.TryWrite(handle, ref encoded, header);
     }
 
+    /// <summary>Does what <c>TryWrite</c> does, for a caller that keeps a message that is refused and tries again: it is not counted as dropped.</summary>
+    internal bool TryForward<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header)
+        where TPayload : struct, IMessagePayload, allows ref struct => _writer.TryWrite(handle, ref payload, header, isRetried: true);
+
     /// <inheritdoc/>
     public void Write(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header = null)
     {

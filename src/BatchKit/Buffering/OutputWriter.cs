@@ -38,15 +38,19 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     /// <summary>The calling flow's ambient scope, if there is one, takes a scope on a handle.</summary>
     public bool Cover(HandleBuffer buffer) => ambientScopes.Current is { } ambient && ambient.Cover(buffer);
 
+    /// <param name="handle">The destination.</param>
+    /// <param name="payload">The message.</param>
+    /// <param name="header">Its header.</param>
+    /// <param name="isRetried">True when the caller keeps a message that is refused, and tries again: it is not counted as dropped.</param>
     /// <returns>True when the message was accepted.</returns>
-    public bool TryWrite<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header)
+    public bool TryWrite<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header, bool isRetried = false)
         where TPayload : struct, IMessagePayload, allows ref struct
     {
         ThrowIfTooLarge(handle, payload.MaxBytes, header);
         return TryAppend(handle, ref payload, header, prepaid: 0) switch
         {
             AppendResult.Accepted => true,
-            AppendResult.NoCapacity => AppendByPolicy(handle, ref payload, header) == AppendResult.Accepted,
+            AppendResult.NoCapacity => AppendByPolicy(handle, ref payload, header, isRetried) == AppendResult.Accepted,
             _ => false,
         };
     }
@@ -162,7 +166,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     }
 
     /// <returns>No capacity when the policy does not drop; retired when the buffer has stopped: then nothing more is dropped for it.</returns>
-    private AppendResult AppendByPolicy<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header)
+    private AppendResult AppendByPolicy<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header, bool isRetried = false)
         where TPayload : struct, IMessagePayload, allows ref struct
     {
         var result = AppendResult.NoCapacity;
@@ -173,7 +177,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         var cost = MessageCost.Of(ref payload, header);
         while (settings.DropsOldest && result == AppendResult.NoCapacity && handles.TryGet(handle)?.Budget is { } budget && budget.CouldFit(cost) && TryDropOldest(budget, cost))
             result = TryAppend(handle, ref payload, header, prepaid: 0);
-        if (result != AppendResult.NoCapacity)
+        if (result != AppendResult.NoCapacity || isRetried)
             return result;
         settings.Metrics.CountRefused();
         settings.Drops?.Add(handle, DropReason.Overflow, messages: 1);

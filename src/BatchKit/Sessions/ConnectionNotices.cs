@@ -50,7 +50,7 @@ internal sealed class ConnectionNotices(SessionTransport sessions, int maxWaitin
     {
         try
         {
-            return sessions.Output.TryWrite(connection, notice.Payload, notice.Header);
+            return sessions.Output.TryForward(connection, notice.Payload, notice.Header);
         }
         catch (Exception failure)
         {

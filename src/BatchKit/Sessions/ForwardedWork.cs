@@ -71,7 +71,7 @@ internal sealed class ForwardedWork
     private bool TryGreet(IOutputBuffer output, Session session)
     {
         HasGreeted = _greeting == SessionGreeting.None
-            || (_greeting == SessionGreeting.Opened ? output.TryWrite(_connection, $"session {session.Token}\r\n") : output.TryWrite(_connection, $"resumed {From}\r\n"));
+            || (_greeting == SessionGreeting.Opened ? output.TryForward(_connection, $"session {session.Token}\r\n") : output.TryForward(_connection, $"resumed {From}\r\n"));
         return HasGreeted;
     }
 
@@ -129,8 +129,8 @@ internal sealed class ForwardedWork
         try
         {
             isWritten = !session.Acknowledges
-                ? output.TryWrite(_connection, message.Payload, header)
-                : output.TryWrite(_connection, MaxNumberBytes + message.Payload.Length, (number, message.Payload), static (bytes, state) => Encode(bytes, state.number, state.Payload), header);
+                ? output.TryForward(_connection, message.Payload, header)
+                : output.TryForward(_connection, MaxNumberBytes + message.Payload.Length, (number, message.Payload), static (bytes, state) => Encode(bytes, state.number, state.Payload), header);
         }
         catch (OutputOverflowException)
         {
@@ -146,12 +146,12 @@ internal sealed class ForwardedWork
 
     private bool TryClose(IOutputBuffer output, Session session)
     {
-        if (session.Acknowledges && !output.TryWrite(_connection, "ended\r\n"))
+        if (session.Acknowledges && !output.TryForward(_connection, "ended\r\n"u8))
             return false;
-        return output.TryWrite(_connection, ConnectionNotice.Closed.Payload, ConnectionNotice.Closed.Header);
+        return output.TryForward(_connection, ConnectionNotice.Closed.Payload, ConnectionNotice.Closed.Header);
     }
 
-    private bool TryWriteRange(IOutputBuffer output, string word, long from, long to) => output.TryWrite(_connection, $"{word} {from} {to}\r\n");
+    private bool TryWriteRange(IOutputBuffer output, string word, long from, long to) => output.TryForward(_connection, $"{word} {from} {to}\r\n");
 
     private static int Encode(Span<byte> bytes, long number, byte[] payload)
     {

@@ -1,3 +1,4 @@
+using System.Collections.Concurrent;
 using BatchKit.Sessions;
 
 namespace BatchKit.Tests.Sessions;
@@ -127,8 +128,34 @@ public sealed class SessionFullBufferTests : IAsyncDisposable
         Assert.Equal(0, session.LostMessages);
     }
 
-    private static SessionRig Narrow(SessionOptions options) =>
-        new(options, new OutputBufferOptions { MaxBufferedBytes = 4096, MaxMessageBytes = 1024, MaxBatchBytes = 1024, Overflow = OverflowPolicy.Fail });
+    [Fact]
+    public async Task What_waits_and_arrives_later_is_not_counted_as_dropped()
+    {
+        var dropped = new ConcurrentBag<OutputHandle>();
+        await using var rig = Narrow(new SessionOptions { MaxSessions = 1 }, OverflowPolicy.DropNewest, messages => dropped.Add(messages.Handle));
+        var (connection, late) = (rig.Connections.Open(), rig.Connections.Open());
+        var session = rig.Open(connection);
+        for (var number = 1; number <= 5; number++)
+            rig.Output.Write(session.Handle, $"m{number}");
+        await rig.ReadAsync(connection);
+        rig.Say(connection, "session ack 2");
+        Fill(rig);
+        var refused = rig.Output.GetStatistics().RefusedMessages;
+
+        rig.Say(connection, "session ack 2");
+        rig.Say(late, "session open");
+        for (var retry = 0; retry < 20; retry++)
+            rig.Clock.Advance(TimeSpan.FromMilliseconds(250));
+        await EmptyAsync(rig, () => session.IsForwarded && rig.Output.GetStatistics().PendingMessages == 0);
+
+        Assert.Equal(["3 m3", "4 m4", "5 m5"], await rig.ReadAsync(connection));
+        Assert.Equal(["full"], await rig.ReadAsync(late));
+        Assert.Equal(refused, rig.Output.GetStatistics().RefusedMessages);
+        Assert.DoesNotContain(dropped, handle => handle == connection || handle == late);
+    }
+
+    private static SessionRig Narrow(SessionOptions options, OverflowPolicy overflow = OverflowPolicy.Fail, Action<DroppedMessages>? dropped = null) =>
+        new(options, new OutputBufferOptions { MaxBufferedBytes = 4096, MaxMessageBytes = 1024, MaxBatchBytes = 1024, Overflow = overflow, MessagesDropped = dropped });
 
     // Nothing arrives, and not one byte more is accepted for any connection.
     private static void Fill(SessionRig rig)

@@ -59,8 +59,8 @@ public sealed class BroadcastOptions : IValidatableObject
     [TimeSpanRange("00:00:00.010", "01:00:00")]
     public TimeSpan SlowConsumerTimeout { get; set; } = TimeSpan.FromSeconds(30);
 
-    /// <summary>The longest record that a client may send, in bytes; 16 KiB by default, from 16 bytes to 1 GiB. A longer record disconnects the client; only a longer telnet line is discarded instead (<see cref="RecordKind.TooLong"/>).</summary>
-    [Range(16, 1 << 30)]
+    /// <summary>The longest record that a client may send, in bytes; 16 KiB by default, from 16 bytes to 512 MiB. A longer record disconnects the client; only a longer telnet line is discarded instead (<see cref="RecordKind.TooLong"/>).</summary>
+    [Range(16, PlayerText.MaxTextBytes)]
     public int MaxRecordBytes { get; set; } = 16 * 1024;
 
     /// <summary>

@@ -16,12 +16,21 @@ public static class PlayerText
     // U+FFFD takes three bytes and may replace one.
     private const int MaxGrowth = 3;
 
+    /// <summary>The longest text whose filtered form always fits into one array.</summary>
+    internal const int MaxTextBytes = 1 << 29;
+
     // All ASCII control characters, and the first bytes of all other characters that are filtered: C2 begins U+0080 to U+009F, E2 begins U+2000 to U+2FFF, the others begin letters that show nothing.
     private static readonly SearchValues<byte> Suspicious = SearchValues.Create([.. Enumerable.Range(0, ' ').Select(code => (byte)code), 0x7F, 0xC2, 0xE1, 0xE2, 0xE3, 0xEF, 0xF0]);
 
     /// <summary>The most bytes that filtered text can take.</summary>
     /// <param name="bytes">The length of the text in bytes.</param>
-    public static int GetMaxBytes(int bytes) => MaxGrowth * bytes;
+    /// <exception cref="ArgumentOutOfRangeException">It is negative, or above 512 MiB.</exception>
+    public static int GetMaxBytes(int bytes)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(bytes);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(bytes, MaxTextBytes);
+        return MaxGrowth * bytes;
+    }
 
     /// <summary>Filters text in UTF-8.</summary>
     /// <param name="text">The text. It may overlap the destination when both begin at the same byte and the text is valid UTF-8.</param>

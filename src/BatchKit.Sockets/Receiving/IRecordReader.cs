@@ -113,7 +113,7 @@ internal sealed class RecordBytes
         if (_bytes.Length - _length < bytes)
         {
             // Earlier records keep the old array.
-            _bytes = new byte[Math.Max(bytes, 2 * _bytes.Length)];
+            _bytes = new byte[Math.Max(bytes, (int)Math.Min(2L * _bytes.Length, Array.MaxLength))];
             _length = 0;
         }
 

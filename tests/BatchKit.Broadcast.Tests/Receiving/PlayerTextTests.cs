@@ -33,6 +33,20 @@ public sealed class PlayerTextTests
         Assert.Equal("a\uFFFDb", Encoding.UTF8.GetString(filtered.AsSpan(0, length)));
     }
 
+    [Theory]
+    [InlineData(0, 0)]
+    [InlineData(1 << 29, 3 << 29)]
+    [InlineData((1 << 29) + 1, null)]
+    [InlineData(1 << 30, null)]
+    [InlineData(-1, null)]
+    public void Filtered_text_of_up_to_512_MiB_fits_into_an_array(int bytes, int? most)
+    {
+        if (most is { } expected)
+            Assert.Equal(expected, PlayerText.GetMaxBytes(bytes));
+        else
+            Assert.Throws<ArgumentOutOfRangeException>(() => PlayerText.GetMaxBytes(bytes));
+    }
+
     [Fact]
     public void Whatever_is_filtered_in_place_is_clean_and_filtering_it_again_changes_nothing() =>
         Check.One(Config.QuickThrowOnFailure.WithMaxTest(5000), Prop.ForAll(ArbMap.Default.ArbFor<string>().Filter(text => text is not null), text =>

@@ -7,6 +7,7 @@ using BatchKit.Broadcast.Tests.Support;
 using BatchKit.Broadcast.Tests.Tcp;
 using BatchKit.Testing;
 using BatchKit.Transports;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Broadcast.Tests.Transport;
 
@@ -42,6 +43,23 @@ public sealed class LimitTests
         Assert.Equal((framing, DisconnectReason.ProtocolError), (framing, await handler.Ended.WithinDeadline()));
         Assert.Equal([MaxRecordBytes - 1, MaxRecordBytes], lengths);
         Assert.Contains($"{MaxRecordBytes} bytes", await server.LoggedAsync(2305), StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData(15, false)]
+    [InlineData(16, true)]
+    [InlineData(1 << 29, true)]
+    [InlineData((1 << 29) + 1, false)]
+    public async Task MaxRecordBytes_is_at_most_what_the_filter_takes(int bytes, bool isValid)
+    {
+        var failure = await Record.ExceptionAsync(async () =>
+        {
+            await using var transport = new BroadcastTransport(new BroadcastOptions { MaxRecordBytes = bytes });
+        });
+
+        Assert.Equal(isValid, failure is null);
+        if (!isValid)
+            Assert.Contains(nameof(BroadcastOptions.MaxRecordBytes), Assert.IsType<OptionsValidationException>(failure).Message, StringComparison.Ordinal);
     }
 
     [Theory]

@@ -18,7 +18,7 @@ internal sealed record GateSuite
     /// <summary>How often the benchmarks run in turn. A gate's figure is the median of its rounds', so that a noisy minute spoils one of them.</summary>
     public int Rounds { get; init; } = 3;
 
-    /// <summary>Enough of them for the compiler's last tier, which comes some 100 ms after the first.</summary>
+    /// <summary>Before the iterations of each round: the memory and the connections of a row are new.</summary>
     public int WarmupIterations { get; init; }
 
     public int Iterations { get; init; }

@@ -20,6 +20,9 @@ namespace BatchKit.MQTTnet;
 /// </remarks>
 public sealed class MqttServerTransport : IBatchTransport, IDisposable
 {
+    // MQTT 5, section 2.4.
+    private const int LeastRefusal = 0x80;
+
     private readonly MqttServer _server;
     private readonly MqttServerTransportOptions _options;
     private readonly PublishSettings _settings;
@@ -185,8 +188,9 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             var start = index == 0 ? 0 : batch.MessageEnds[index - 1];
             var properties = PublishSettings.HasProperties(header) ? new(header!.Properties.Length) : default(List<MqttUserProperty>);
             var message = _settings.CreateMessage(batch.Handle.Name!, payload[start..batch.MessageEnds[index]], header, properties);
-            await StartInjecting(message).ConfigureAwait(false);
-            Interlocked.Increment(ref _injectedMessages);
+            var injecting = StartInjecting(message);
+            await injecting.ConfigureAwait(false);
+            fault ??= Count(injecting);
         }
 
         return (capacity, fault);
@@ -226,13 +230,32 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     private Task StartInjecting(MqttApplicationMessage message) =>
         _server.InjectApplicationMessage(new InjectedMqttApplicationMessage(message) { SenderClientId = _options.SenderClientId }, CancellationToken.None);
 
-    // The server declares a plain task, but the task's result contains the reason code, which an intercepting handler may set.
     private void Answer(Task injected, int index, PublishManyResults results)
     {
-        Interlocked.Increment(ref _injectedMessages);
-        if (injected is Task<DispatchApplicationMessageResult> { Result: { } result })
+        if (ResultOf(injected) is { } result)
             results.Answer(index, (MqttClientPublishReasonCode)result.ReasonCode, result.ReasonString);
+        if (!IsRefused(ResultOf(injected)))
+            Interlocked.Increment(ref _injectedMessages);
     }
+
+    // Returns why the application has refused the message; null when it has not.
+    private string? Count(Task injected)
+    {
+        var result = ResultOf(injected);
+        if (!IsRefused(result))
+        {
+            Interlocked.Increment(ref _injectedMessages);
+            return null;
+        }
+
+        // Not tried again: the handler that refuses it is the application's, and what is before it in its batch would be injected twice.
+        return $"The server answered {(MqttClientPublishReasonCode)result!.ReasonCode} ({result.ReasonCode}){(string.IsNullOrEmpty(result.ReasonString) ? "" : $": {result.ReasonString}")}.";
+    }
+
+    // The server declares a plain task, but the task's result contains the reason code, which an intercepting handler may set.
+    private static DispatchApplicationMessageResult? ResultOf(Task injected) => injected is Task<DispatchApplicationMessageResult> { Result: { } result } ? result : null;
+
+    private static bool IsRefused(DispatchApplicationMessageResult? result) => result?.ReasonCode >= LeastRefusal;
 
     // A handler of the application has thrown, or the server has stopped.
     private static void Fail(Exception exception, int index, PublishManyResults results) =>

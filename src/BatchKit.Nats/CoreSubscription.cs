@@ -16,7 +16,7 @@ internal sealed class CoreSubscription : NatsSubBase
 
     /// <summary>Receives until the token ends it.</summary>
     public static async Task ReceiveAsync(
-        NatsLink link, string[] subjects, FrameReceiver frames, int maxWaiting, Action begin, Action dropped, CancellationToken ending)
+        NatsLink link, string[] subjects, FrameReceiver frames, ReceiverLifetime lifetime, int maxWaiting, Action begin, Action dropped, CancellationToken ending)
     {
         var queue = Channel.CreateBounded<byte[]>(new BoundedChannelOptions(maxWaiting) { SingleReader = true });
         var subscriptions = Array.ConvertAll(subjects, subject => new CoreSubscription(link.Connection, subject, queue.Writer, dropped));
@@ -28,7 +28,7 @@ internal sealed class CoreSubscription : NatsSubBase
             await link.Connection.PingAsync(ending).ConfigureAwait(false);
             begin();
             await foreach (var frame in queue.Reader.ReadAllAsync(ending).ConfigureAwait(false))
-                await frames.ReceiveAsync(frame, ending).ConfigureAwait(false);
+                await lifetime.WatchAsync(frames.ReceiveAsync(frame, ending)).ConfigureAwait(false);
         }
         finally
         {

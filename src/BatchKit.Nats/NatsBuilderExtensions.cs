@@ -117,7 +117,7 @@ public static class NatsBuilderExtensions
         var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("nats", options.Prefix));
         return new NatsReceiver(
             options, services.GetRequiredKeyedService<NodeNumber>(builder.Name), receiver, services.GetRequiredKeyedService<NatsLink>(builder.Name),
-            services.GetService<TimeProvider>(), services.GetService<ILogger<NatsReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name), services.GetService<IMeterFactory>());
+            services.GetService<TimeProvider>(), services.GetService<ILogger<NatsReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name), services.GetService<IMeterFactory>(), builder.Name);
     }
 
     /// <summary>Reports whether the buffer's transport can send and its receiver receives; either may be absent.</summary>

@@ -52,7 +52,7 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
 
     internal NatsReceiver(
         NatsOptions options, NodeNumber node, BatchReceiver receiver, NatsLink link,
-        TimeProvider? timeProvider, ILogger<NatsReceiver>? logger, ConnectionMetrics? metrics, IMeterFactory? meterFactory)
+        TimeProvider? timeProvider, ILogger<NatsReceiver>? logger, ConnectionMetrics? metrics, IMeterFactory? meterFactory, string buffer = "")
     {
         ArgumentNullException.ThrowIfNull(node);
         ArgumentNullException.ThrowIfNull(receiver);
@@ -64,7 +64,7 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
         _frames = new FrameReceiver(receiver, new LoggerOf<FrameReceiver>(_logger));
         _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", link.Target, metrics, "nats", options.Prefix);
         _lease = options is { DeclareTopology: true, Delivery: NatsDelivery.AtLeastOnce } ? new NatsNodeLease(link, _topology.Bucket, options.Replicas, node, _timeProvider) : null;
-        _dropped = new FrameDrops("batchkit.nats.dropped", meterFactory, _timeProvider, _logger.Faults);
+        _dropped = new FrameDrops("batchkit.nats.dropped", buffer, meterFactory, _timeProvider, _logger.Faults);
     }
 
     /// <summary>How many received frames were dropped because more than <see cref="NatsOptions.MaxWaitingFrames"/> waited.</summary>
@@ -202,7 +202,7 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
     {
         if (_options.Delivery == NatsDelivery.AtMostOnce)
         {
-            await CoreSubscription.ReceiveAsync(_link, _topology.Subjects(_node.Value), _frames, _options.MaxWaitingFrames, Begin, CountDropped, ending).ConfigureAwait(false);
+            await CoreSubscription.ReceiveAsync(_link, _topology.Subjects(_node.Value), _frames, _lifetime, _options.MaxWaitingFrames, Begin, CountDropped, ending).ConfigureAwait(false);
             return;
         }
 

@@ -6,11 +6,22 @@ namespace BatchKit.RabbitMQ;
 /// <summary>The broker's reasons for closing a channel.</summary>
 internal static class RabbitMqClosing
 {
-    private const ushort NotFound = 404;
+    public const ushort NotFound = 404;
+
+    private const ushort AccessRefused = 403;
     private const ushort PreconditionFailed = 406;
 
     /// <summary>True when the broker has no exchange of the name that a publish had.</summary>
     public static bool IsExchangeMissing(Exception exception) => FindReason(exception, NotFound, "no exchange") is not null;
+
+    /// <summary>Returns the broker's reason when it closed the channel because an exchange does not exist, or may not be written to; null when it did not.</summary>
+    /// <remarks>Everything that is published on the channel fails with the same reason, but the reason names the exchange.</remarks>
+    public static string? FindExchangeRefusal(Exception exception, string exchange, out bool isForbidden)
+    {
+        var refused = FindReason(exception, AccessRefused, $" exchange '{exchange}' ");
+        isForbidden = refused is not null;
+        return refused ?? FindReason(exception, NotFound, $"no exchange '{exchange}' ");
+    }
 
     /// <summary>True when the broker closed the channel over a message that it will never take, such as one above its <c>max_message_size</c>.</summary>
     public static bool IsUnfit(Exception? exception) => exception is OperationInterruptedException { ShutdownReason.ReplyCode: PreconditionFailed };

@@ -49,6 +49,8 @@ internal sealed class RabbitMqGroupBinder(
         }
         finally
         {
+            // Until the next connection nothing binds, and no send may wait for that, least of all one of a buffer with another broker.
+            bindings.TakeAll();
             // An own connection ends now, with its channels and queues. A broker that does not answer must not hold up the receiver's stop.
             if (channel is not null && answers.SharesConnection)
                 await EndAsync(channel).WaitAsync(ClosingLimit, timeProvider, CancellationToken.None).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);

@@ -15,11 +15,13 @@ internal sealed class RabbitMqMessageSender : IAsyncDisposable
     private readonly TimeProvider _timeProvider;
     private readonly RabbitMqConnection _connection;
     private readonly RabbitMqFrameLimit _limit = new(int.MaxValue);
+    private readonly RabbitMqRefusedExchanges _refused;
 
     public RabbitMqMessageSender(RabbitMqOptions options, TimeProvider timeProvider, ILogger logger, ConnectionMetrics? metrics)
     {
         _options = options.Copy();
         _timeProvider = timeProvider;
+        _refused = new RabbitMqRefusedExchanges(_options.UnroutableGrace, timeProvider);
         _connection = new RabbitMqConnection(_options, "message sender", ChannelOptions, static (_, _, _) => Task.CompletedTask, timeProvider, logger, metrics);
     }
 
@@ -30,6 +32,7 @@ internal sealed class RabbitMqMessageSender : IAsyncDisposable
     {
         ThrowIfUnfit(handle, message);
         var open = _options.FailFast ? _connection.GetOpen() : await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
+        await _refused.CheckAsync(open.Connection, message.Exchange, cancellationToken).ConfigureAwait(false);
         var properties = new BasicProperties { Persistent = _options.Durable, ContentType = message.ContentType, Type = message.Type };
         try
         {
@@ -55,6 +58,12 @@ internal sealed class RabbitMqMessageSender : IAsyncDisposable
             _limit.Learn(reason);
             _connection.Discard(open, reason);
             throw new MessageRefusedException($"{_connection.Target} does not take a message of {message.Body.Length} bytes for {handle}: {reason}", exception);
+        }
+        catch (OperationInterruptedException exception) when (RabbitMqClosing.FindExchangeRefusal(exception, message.Exchange, out var isForbidden) is { } reason)
+        {
+            _connection.Discard(open, reason);
+            _refused.Add(message.Exchange, reason, isForbidden);
+            throw new IOException($"{_connection.Target} does not take a message to {Name(message)}: {reason}", exception);
         }
         catch (Exception exception)
         {

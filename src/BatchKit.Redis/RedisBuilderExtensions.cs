@@ -105,7 +105,7 @@ public static class RedisBuilderExtensions
         var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("redis", options.Prefix));
         return new RedisReceiver(
             options, services.GetRequiredKeyedService<NodeNumber>(builder.Name), receiver, services.GetRequiredKeyedService<RedisConnection>(builder.Name),
-            services.GetService<TimeProvider>(), services.GetService<ILogger<RedisReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name), services.GetService<IMeterFactory>());
+            services.GetService<TimeProvider>(), services.GetService<ILogger<RedisReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name), services.GetService<IMeterFactory>(), builder.Name);
     }
 
     /// <summary>Reports whether the buffer's transport can send and its receiver receives; either may be absent.</summary>

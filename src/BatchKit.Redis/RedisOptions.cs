@@ -23,8 +23,8 @@ public sealed class RedisOptions : IValidatableObject
     [Range(0, OutputHandle.MaxNode)]
     public int? DestinationNode { get; set; }
 
-    /// <summary>The most bytes in a frame, which is one PUBLISH; 1 MiB by default, from 4,096 bytes to 512 MiB, which is the server's own limit.</summary>
-    [Range(4096, 512 * 1024 * 1024)]
+    /// <summary>The most bytes in a frame, which is one PUBLISH; 1 MiB by default, from 4,096 bytes to 128 MiB, the largest that a receiver takes.</summary>
+    [Range(4096, 128 * 1024 * 1024)]
     public int MaxFrameBytes { get; set; } = 1024 * 1024;
 
     /// <summary>The most received frames that may wait for the next hop; 10,000 by default, from 1 to 1,000,000. Beyond it the oldest frame is dropped, counted and logged.</summary>

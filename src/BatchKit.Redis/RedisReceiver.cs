@@ -1,4 +1,5 @@
 using System.Diagnostics.Metrics;
+using System.Threading.Channels;
 using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Hosting;
@@ -48,7 +49,7 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
 
     internal RedisReceiver(
         RedisOptions options, NodeNumber node, BatchReceiver receiver, RedisConnection connection,
-        TimeProvider? timeProvider, ILogger<RedisReceiver>? logger, ConnectionMetrics? metrics, IMeterFactory? meterFactory)
+        TimeProvider? timeProvider, ILogger<RedisReceiver>? logger, ConnectionMetrics? metrics, IMeterFactory? meterFactory, string buffer = "")
     {
         ArgumentNullException.ThrowIfNull(node);
         ArgumentNullException.ThrowIfNull(receiver);
@@ -59,7 +60,7 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
         _lifetime = new ReceiverLifetime(_timeProvider, _logger);
         _frames = new FrameReceiver(receiver, new LoggerOf<FrameReceiver>(_logger));
         _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", connection.Target, metrics, "redis", options.Prefix);
-        _dropped = new FrameDrops("batchkit.redis.dropped", meterFactory, _timeProvider, _logger.Faults);
+        _dropped = new FrameDrops("batchkit.redis.dropped", buffer, meterFactory, _timeProvider, _logger.Faults);
     }
 
     /// <summary>How many received frames were dropped because more than <see cref="RedisOptions.MaxWaitingFrames"/> waited.</summary>
@@ -136,8 +137,7 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
             _failures = 0;
             _lifetime.Tried(fault: null);
             Log.Receiving(_logger, $"{pattern}", _connection.Target);
-            while (true)
-                await ReceiveAsync(queue, stopping).ConfigureAwait(false);
+            await DeliverAsync(queue, stopping).ConfigureAwait(false);
         }
         catch (Exception exception) when (!stopping.IsCancellationRequested)
         {
@@ -160,16 +160,42 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
         }
     }
 
-    private async ValueTask ReceiveAsync(ChannelMessageQueue queue, CancellationToken stopping)
+    // The client's queue has no limit, so it is emptied while the next hop has a frame, for however long.
+    private async Task DeliverAsync(ChannelMessageQueue queue, CancellationToken stopping)
     {
-        var message = await queue.ReadAsync(stopping).ConfigureAwait(false);
-        if (queue.TryGetCount(out var waiting) && waiting > _options.MaxWaitingFrames)
+        var waiting = new BoundedChannelOptions(_options.MaxWaitingFrames) { FullMode = BoundedChannelFullMode.DropOldest, SingleReader = true, SingleWriter = true };
+        var frames = Channel.CreateBounded<byte[]?>(waiting, _ => CountDropped());
+        using var ending = CancellationTokenSource.CreateLinkedTokenSource(stopping);
+        var emptying = EmptyAsync(queue, frames.Writer, ending.Token);
+        try
         {
-            if (_dropped.Add() is { } count)
-                Log.FramesDropped(_logger, count, _options.MaxWaitingFrames);
-            return;
+            await foreach (var frame in frames.Reader.ReadAllAsync(stopping).ConfigureAwait(false))
+                await _lifetime.WatchAsync(_frames.ReceiveAsync(frame, stopping)).ConfigureAwait(false);
         }
+        finally
+        {
+            await ending.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await emptying.ConfigureAwait(false);
+        }
+    }
 
-        await _frames.ReceiveAsync((byte[]?)message.Message, stopping).ConfigureAwait(false);
+    private static async Task EmptyAsync(ChannelMessageQueue queue, ChannelWriter<byte[]?> frames, CancellationToken ending)
+    {
+        try
+        {
+            while (true)
+                frames.TryWrite((await queue.ReadAsync(ending).ConfigureAwait(false)).Message);
+        }
+        catch (Exception exception)
+        {
+            // Told to who delivers, behind the frames that came before it.
+            frames.TryComplete(exception);
+        }
+    }
+
+    private void CountDropped()
+    {
+        if (_dropped.Add() is { } count)
+            Log.FramesDropped(_logger, count, _options.MaxWaitingFrames);
     }
 }

@@ -45,9 +45,17 @@ internal static class AdapterServices
     }
 
     /// <summary>Registers a health check; that of a named buffer ends in the buffer's name.</summary>
-    public static void AddHealthCheck(BatchKitBuilder builder, string checkName, Func<IServiceProvider, IHealthCheck> create) =>
-        builder.Services.AddHealthChecks().Add(new HealthCheckRegistration(
-            builder.Name.Length == 0 ? checkName : $"{checkName}-{builder.Name}", create, failureStatus: null, tags: ["batchkit"]));
+    /// <exception cref="InvalidOperationException">Another buffer's check has the name.</exception>
+    public static void AddHealthCheck(BatchKitBuilder builder, string checkName, Func<IServiceProvider, IHealthCheck> create)
+    {
+        var name = builder.Name.Length == 0 ? checkName : $"{checkName}-{builder.Name}";
+        // Each package has a copy of this type, so that what they tell each other is of a common one.
+        var key = $"health check {name}";
+        if (builder.Services.FirstOrDefault(service => service.IsKeyedService && string.Equals(service.ServiceKey as string, key, StringComparison.OrdinalIgnoreCase))?.KeyedImplementationInstance is BatchKitBuilder other)
+            throw new InvalidOperationException($"The health check '{name}' would be that of two buffers, '{other.Name}' and '{builder.Name}'. Give one of them another name: AddBatchKit(\"name\").");
+        builder.Services.AddKeyedSingleton(key, builder);
+        builder.Services.AddHealthChecks().Add(new HealthCheckRegistration(name, create, failureStatus: null, tags: ["batchkit"]));
+    }
 
     /// <summary>Evaluates what a buffer's transport and receiver report, either of which may be absent; see <see cref="BrokerHealth.Evaluate"/>.</summary>
     public static HealthCheckResult Evaluate(HealthCheckContext context, string? sending, string? receiving, BatchReceiverStatistics? receiver, string? observers)

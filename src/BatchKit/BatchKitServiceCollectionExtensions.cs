@@ -71,8 +71,13 @@ public static class BatchKitServiceCollectionExtensions
         ArgumentNullException.ThrowIfNull(services);
         ArgumentNullException.ThrowIfNull(name);
         var builder = new BatchKitBuilder(name, services);
-        if (services.Any(service => service.IsKeyedService && service.KeyedImplementationInstance is BatchKitBuilder other && other.Name == name))
-            throw new InvalidOperationException($"{builder} is registered already. Give each buffer a name of its own: AddBatchKit(\"name\").");
+        // Health checks with names that differ only in case are one, and refuse each other later without a word of the buffers.
+        if (services.Select(static service => service.IsKeyedService ? service.KeyedImplementationInstance as BatchKitBuilder : null).FirstOrDefault(other => string.Equals(other?.Name, name, StringComparison.OrdinalIgnoreCase)) is { } other)
+        {
+            var found = other.Name == name ? "is registered already" : $"differs from '{other.Name}' only in case";
+            throw new InvalidOperationException($"{builder} {found}. Give each buffer a name of its own: AddBatchKit(\"name\").");
+        }
+
 
         services.AddKeyedSingleton(name, builder);
         AddOptions(services, name, configuration, configure);

@@ -166,6 +166,18 @@ public sealed class MqttClientTransportTests : IDisposable
     }
 
     [Fact]
+    public async Task A_refused_message_holds_back_none_of_its_batch_however_small_the_window()
+    {
+        using var transport = Make(window: 2);
+        var messages = Enumerable.Range(0, 5).Select(number => Some.Message($"{number}", number == 0 ? new MessageHeader { ContentType = "a\0b" } : null)).ToArray();
+
+        var sending = SendAsync(transport, MessageBatch.Create(Some.Group(), _producer, 1, messages));
+        await Assert.ThrowsAsync<BatchSendException>(() => AcknowledgeAllAsync(sending));
+
+        Assert.Equal(4, _client.Publishes.Count);
+    }
+
+    [Fact]
     public async Task A_disposed_transport_throws()
     {
         var transport = Make();

@@ -55,6 +55,26 @@ public sealed class MqttServerTransportTests : IAsyncLifetime
     }
 
     [Fact]
+    public async Task What_the_applications_interceptor_refuses_is_refused_and_not_counted()
+    {
+        _server.Server.InterceptingPublishAsync += occurrence =>
+        {
+            if (occurrence.ApplicationMessage.Topic == "forbidden")
+                (occurrence.Response.ReasonCode, occurrence.ProcessPublish) = (MqttPubAckReasonCode.NotAuthorized, false);
+            return Task.CompletedTask;
+        };
+        using var transport = Make(patience: Deadline.Time);
+
+        var exception = await Assert.ThrowsAsync<BatchSendException>(
+            () => SendAsync(transport, Some.Batch(OutputHandle.Named("forbidden"), _producer, 1, "x"), Some.Batch(Some.Group(), _producer, 2, "x")));
+
+        ImmutableArray<BatchOutcome> expected = [BatchOutcome.Refused, BatchOutcome.Acknowledged];
+        Assert.Equal(expected, exception.Outcomes);
+        Assert.Contains(nameof(MqttPubAckReasonCode.NotAuthorized), exception.Message, StringComparison.Ordinal);
+        Assert.Equal(1, transport.GetStatistics().InjectedMessages);
+    }
+
+    [Fact]
     public async Task Twelve_slow_subscribers_are_waited_for_together()
     {
         var time = new ManualTimeProvider();

@@ -105,7 +105,8 @@ public sealed class ObserverFaultTests : IDisposable
         await broker.WriteAsync(0x40, 2, 0, 1);
 
         await publishing.WithinDeadline();
-        Assert.Contains("InvalidOperationException", MqttHealthCheck.Describe(transport.ObserverFaults), StringComparison.Ordinal);
+        // The callback runs on another thread.
+        await Until.TrueAsync(() => MqttHealthCheck.Describe(transport.ObserverFaults)?.Contains("InvalidOperationException", StringComparison.Ordinal) == true);
     }
 
     [Fact]

@@ -174,6 +174,42 @@ public sealed class RedisTransportTests(RedisFixture redis)
     }
 
     [Fact]
+    public void A_buffer_whose_health_check_would_have_the_name_of_another_ones_is_refused()
+    {
+        var services = new ServiceCollection();
+        services.AddBatchKit("redis");
+
+        var error = Assert.Throws<InvalidOperationException>(() => services.AddBatchKit().UseRedis());
+
+        Assert.Contains("'batchkit-redis'", error.Message, StringComparison.Ordinal);
+        Assert.Contains("'redis'", error.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task While_the_next_hop_has_a_frame_only_so_many_wait()
+    {
+        var options = await redis.NewOptionsAsync();
+        options.MaxWaitingFrames = 10;
+        using var sender = await StartAsync(options, 1);
+        var stuck = new StuckHop();
+        await using var receiver = new RedisReceiver(options, new NodeNumber(2), new BatchReceiver(stuck));
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        var output = sender.Services.GetRequiredService<OutputBuffer>();
+        output.Write(OutputHandle.Connection(2, 1), "in hand");
+        await stuck.Entered.WithinDeadline();
+
+        for (var frame = 0; frame < 100; frame++)
+        {
+            output.Write(OutputHandle.Connection(2, 1), $"{frame}");
+            await output.FlushAsync().WithinDeadline();
+        }
+
+        await Until.TrueAsync(() => receiver.DroppedFrames == 90);
+        stuck.Release();
+        await Until.TrueAsync(() => receiver.GetStatistics().DeliveredMessages == 11);
+    }
+
+    [Fact]
     public async Task The_applications_connection_is_used_and_stays_open()
     {
         var options = await redis.NewOptionsAsync();

@@ -230,6 +230,9 @@ public sealed class BatchKitServiceCollectionExtensionsTests
         var named = Assert.Throws<InvalidOperationException>(() => Services.AddBatchKit("game"));
         var unnamed = Assert.Throws<InvalidOperationException>(() => Services.AddBatchKit());
 
+        var cased = Assert.Throws<InvalidOperationException>(() => Services.AddBatchKit("Game"));
+
+        Assert.Contains("'Game' differs from 'game' only in case", cased.Message, StringComparison.Ordinal);
         Assert.Contains("'game'", named.Message, StringComparison.Ordinal);
         Assert.Contains("unnamed", unnamed.Message, StringComparison.Ordinal);
     }

@@ -76,7 +76,7 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
         // After a failure or a reconnect, later messages would overtake the failed one.
         if (MustStop())
             publish.Stop();
-        else if (publish.Refusal is null && !StartMessages(batch, publish))
+        else if (!publish.IsUnfit && !StartMessages(batch, publish))
             return false;
         publish.Release();
         return true;
@@ -112,8 +112,9 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
 
     private BatchPublish Open(MessageBatch batch)
     {
-        var publish = new BatchPublish(batch);
-        if (MessageTexts.FindFault(batch.Handle, parts.AllowSystemTopics) is { } fault)
+        var fault = MessageTexts.FindFault(batch.Handle, parts.AllowSystemTopics);
+        var publish = new BatchPublish(batch) { IsUnfit = fault is not null };
+        if (fault is not null)
             publish.Refuse(fault);
         return publish;
     }
@@ -182,6 +183,9 @@ internal sealed class BatchPublish
     }
 
     public ReadOnlyMemory<byte> Payload { get; }
+
+    /// <summary>True when none of its messages can be published. A message that is refused alone holds back no other.</summary>
+    public bool IsUnfit { get; init; }
 
     public string? Refusal
     {

@@ -58,7 +58,16 @@ internal sealed class ConnectAttempt
         // A separate token, because callbacks that the provider registers may throw or hang. The time limit cancels on a timer's thread, where an exception ends the process.
         var providersToken = new CancellationTokenSource();
         using var registration = cancellationToken.UnsafeRegister(_ => _ = _faults.CancelAsync(providersToken), state: null);
-        return await provider(providersToken.Token).AsTask().WaitAsync(cancellationToken).ConfigureAwait(false);
+        try
+        {
+            return await provider(providersToken.Token).AsTask().WaitAsync(cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            // A cancellation ends the wait first, and the registration may be gone before its own turn comes.
+            if (cancellationToken.IsCancellationRequested)
+                _ = _faults.CancelAsync(providersToken);
+        }
     }
 
     /// <summary>Finds the addresses of the broker's host; at least one.</summary>

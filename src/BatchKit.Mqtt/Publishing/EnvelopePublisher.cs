@@ -15,6 +15,9 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
     // The bytes of a PUBLISH besides topic and payload: header, topic length, packet id, an empty list of properties.
     private const int PacketOverheadBytes = 16;
 
+    // A packet may have more, but a receiver takes no more as one frame.
+    private static readonly int MostFrameBytes = new FrameLimits().MaxFrameBytes;
+
     private readonly string _prefix = options.EnvelopePrefix!;
 
     public int MaxBatchBytes => FindMaxFrameBytes() - FrameWriter.OverheadBytes;
@@ -51,7 +54,7 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
 
     /// <summary>The largest frame that fits in a packet.</summary>
     public static int MaxFrameBytes(long maxPacketBytes, string prefix) =>
-        (int)Math.Max(1, Math.Min(maxPacketBytes, int.MaxValue) - PacketOverheadBytes - MaxTopicBytes(prefix));
+        (int)Math.Clamp(Math.Min(maxPacketBytes, int.MaxValue) - PacketOverheadBytes - MaxTopicBytes(prefix), 1, MostFrameBytes);
 
     private static int MaxTopicBytes(string prefix) => System.Text.Encoding.UTF8.GetByteCount(EnvelopeTopics.Node(prefix, OutputHandle.MaxNode));
 

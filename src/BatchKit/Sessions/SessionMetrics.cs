@@ -8,9 +8,9 @@ internal sealed class SessionMetrics
 {
     private readonly Meter _meter;
 
-    public SessionMetrics(Func<SessionStatistics> read, IMeterFactory? meterFactory)
+    public SessionMetrics(Func<SessionStatistics> read, string buffer, IMeterFactory? meterFactory)
     {
-        var options = new MeterOptions(BatchKitMetrics.MeterName);
+        var options = new MeterOptions(BatchKitMetrics.MeterName) { Tags = [new("batchkit.buffer", buffer)] };
         _meter = meterFactory?.Create(options) ?? new Meter(options);
         _meter.CreateObservableUpDownCounter("batchkit.sessions", () => read().Sessions, "{session}", "Sessions that exist.");
         _meter.CreateObservableUpDownCounter("batchkit.sessions.away", () => read().AwaySessions, "{session}", "Sessions without a connection.");

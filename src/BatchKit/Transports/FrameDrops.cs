@@ -12,12 +12,13 @@ internal sealed class FrameDrops : IDisposable
     private long _count;
 
     /// <param name="instrument">The counter's name.</param>
+    /// <param name="buffer">The buffer's name, a tag of the meter.</param>
     /// <param name="meterFactory">Creates the meter; null for one of its own.</param>
     /// <param name="timeProvider">The clock of the pauses between two lines.</param>
     /// <param name="faults">Counts what the meter's listeners throw.</param>
-    public FrameDrops(string instrument, IMeterFactory? meterFactory, TimeProvider timeProvider, ObserverFaults faults)
+    public FrameDrops(string instrument, string buffer, IMeterFactory? meterFactory, TimeProvider timeProvider, ObserverFaults faults)
     {
-        var options = new MeterOptions("BatchKit");
+        var options = new MeterOptions("BatchKit") { Tags = [new("batchkit.buffer", buffer)] };
         (_throttle, _faults) = (new LogThrottle(timeProvider), faults);
         try
         {

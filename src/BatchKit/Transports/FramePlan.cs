@@ -40,18 +40,19 @@ public static class FramePlan
     private static bool FitsOneFrame(ReadOnlySpan<MessageBatch> batches, FrameDestination destination, int maxFrameBytes, int? destinationNode)
     {
         var first = batches[0];
-        var bytes = 0L;
+        var (bytes, messages) = (0L, 0L);
         foreach (var batch in batches)
         {
             bytes += Measure(batch);
-            if (batch.Producer != first.Producer || bytes > maxFrameBytes)
+            messages += batch.Count;
+            if (batch.Producer != first.Producer || bytes > maxFrameBytes || messages > FrameLimits.Shared.MaxMessages)
                 return false;
             // Several groups may fit one frame too; Split counts them.
             if (destination == FrameDestination.Members ? batch.Handle != first.Handle : FrameDestination.Of(batch.Handle, destinationNode) != destination)
                 return false;
         }
 
-        return true;
+        return batches.Length <= FrameLimits.Shared.MaxBatches;
     }
 
     private static List<PlannedFrame> Split(ReadOnlySpan<MessageBatch> batches, int maxFrameBytes, int? destinationNode, bool byMembers, ActivityContext trace)
@@ -63,7 +64,7 @@ public static class FramePlan
             var bytes = Measure(batch);
             var destination = FrameDestination.Of(batch.Handle, destinationNode, byMembers);
             var frame = FindOpen(frames, destination);
-            if (frame is null || frame.Producer != batch.Producer || frame.Bytes + bytes > LimitWith(frame, batch, maxFrameBytes))
+            if (frame is null || frame.Producer != batch.Producer || frame.Bytes + bytes > LimitWith(frame, batch, maxFrameBytes) || frame.IsFullFor(batch))
             {
                 frame = new PlannedFrame(destination, trace);
                 frames.Add(frame);
@@ -120,6 +121,7 @@ public sealed class PlannedFrame
     private readonly ReadOnlyMemory<MessageBatch> _whole;
     private readonly ActivityContext _trace;
     private HashSet<string>? _groups;
+    private long _messages;
 
     /// <summary>All batches of the send; those for <see cref="FrameDestination.Members"/> are of one group.</summary>
     internal PlannedFrame(FrameDestination destination, ReadOnlyMemory<MessageBatch> whole, ActivityContext trace)
@@ -156,6 +158,9 @@ public sealed class PlannedFrame
 
     internal ProducerId Producer => Batches[0].Producer;
 
+    /// <summary>True when a receiver with the default limits would refuse it with one more batch.</summary>
+    internal bool IsFullFor(MessageBatch batch) => _chosen!.Count == FrameLimits.Shared.MaxBatches || _messages + batch.Count > FrameLimits.Shared.MaxMessages;
+
     /// <summary>Encodes its batches, with the trace context of the span that was recorded when the send was planned, so that the receiver's span continues it.</summary>
     /// <param name="signer">Signs the frame for its destination; null for none.</param>
     /// <exception cref="ArgumentException">A batch can't be encoded; see <see cref="PooledFrame.Encode"/>.</exception>
@@ -166,6 +171,7 @@ public sealed class PlannedFrame
         _chosen!.Add(batch);
         _places!.Add(place);
         Bytes += bytes;
+        _messages += batch.Count;
         _groups?.Add(batch.Handle.Name!);
         if (_groups?.Count > MaxGroups)
             (Destination, _groups) = (FrameDestination.All, null);

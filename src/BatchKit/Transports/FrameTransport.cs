@@ -164,9 +164,9 @@ public sealed class FrameTransportOptions
     [Required]
     public string BusName { get; set; } = "The bus";
 
-    /// <summary>The most bytes in a frame; 1 MiB by default, at least 4,096.</summary>
+    /// <summary>The most bytes in a frame; 1 MiB by default, from 4,096 to 128 MiB, the largest that a receiver takes.</summary>
     /// <remarks>Keep it within what the broker takes as one message, and <see cref="FrameWriter.OverheadBytes"/> above <see cref="OutputBufferOptions.MaxBatchBytes"/>: otherwise a buffer is not created.</remarks>
-    [NumberRange(4096, int.MaxValue)]
+    [NumberRange(4096, 128 * 1024 * 1024)]
     public int MaxFrameBytes { get; set; } = 1024 * 1024;
 
     /// <summary>The node that all output goes to, such as the game behind a gateway; none by default: a connection's output goes to its node, and a named handle's to all nodes.</summary>

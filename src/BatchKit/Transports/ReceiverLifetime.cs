@@ -10,6 +10,8 @@ internal sealed class ReceiverLifetime : IDisposable
     // What a send needs to end once it is cancelled. One that ignores its token must not keep the process alive.
     private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(2);
 
+    private static readonly TimeSpan HeldLimit = TimeSpan.FromSeconds(10);
+
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
     private readonly CancellationTokenSource _stopping = new();
@@ -65,6 +67,9 @@ internal sealed class ReceiverLifetime : IDisposable
     /// <summary>Waits until the next attempt, or the stop.</summary>
     public async Task PauseAsync(TimeSpan delay) => await Task.Delay(delay, _timeProvider, Stopping).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 
+    /// <summary>Waits until the next hop has a frame. While that takes long, it is the fault: nothing else is received.</summary>
+    public ValueTask WatchAsync(ValueTask receiving) => receiving.IsCompletedSuccessfully ? receiving : WatchAsync(receiving.AsTask());
+
     /// <summary>Ends the work. The frame in hand is finished within a time, and then given up.</summary>
     /// <param name="source">What the log calls what it receives from.</param>
     /// <param name="limit">How long the frame in hand may take; zero gives it up at once.</param>
@@ -109,6 +114,19 @@ internal sealed class ReceiverLifetime : IDisposable
             return true;
         ReceiverLog.HopRemains(logger, source, EndLimit);
         return false;
+    }
+
+    private async ValueTask WatchAsync(Task receiving)
+    {
+        await receiving.WaitAsync(HeldLimit, _timeProvider, CancellationToken.None).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (!receiving.IsCompleted)
+        {
+            var fault = _fault = $"The next transport or handler has had a frame for longer than {HeldLimit}.";
+            await receiving.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            Interlocked.CompareExchange(ref _fault, null, fault);
+        }
+
+        await receiving.ConfigureAwait(false);
     }
 
     private static async Task<bool> EndsAsync(Task work, TimeSpan limit, TimeProvider timeProvider, CancellationToken cancellationToken)

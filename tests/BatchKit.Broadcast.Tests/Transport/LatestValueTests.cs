@@ -167,10 +167,7 @@ public sealed class LatestValueTests
 
         foreach (var client in clients)
         {
-            client.Wire.Open();
-            await Until.TrueAsync(() => client.Connection.Output.HeldBytes == 0);
-            var texts = client.Text.Split('>', StringSplitOptions.RemoveEmptyEntries);
-            Assert.All(texts, static text => Assert.Equal('<', text[0]));
+            var texts = await TextsAsync(client);
             Assert.Equal(plain, texts.Where(static text => !text.Contains('=')).Select(static text => text[1..]));
             Assert.Equal(newest.OrderBy(static pair => pair.Key).Select(static pair => $"<{pair.Key}={pair.Value}"), texts.Where(static text => text.Contains('=')).GroupBy(static text => text[1]).OrderBy(static group => group.Key).Select(static group => group.Last()));
         }
@@ -297,6 +294,15 @@ public sealed class LatestValueTests
         Assert.Equal(0, mostInBuffer);
         Assert.InRange(mostInQueue, keys, keys + (4096 / 900));
         Assert.InRange(lines, keys, 2 * keys);
+    }
+
+    private static async Task<string[]> TextsAsync(FakeClient client)
+    {
+        client.Wire.Open();
+        await Until.TrueAsync(() => client.Connection.Output.HeldBytes == 0);
+        var texts = client.Text.Split('>', StringSplitOptions.RemoveEmptyEntries);
+        Assert.All(texts, static text => Assert.Equal('<', text[0]));
+        return texts;
     }
 
     private static WireFormat FormatOf(string name) => name switch

@@ -52,6 +52,38 @@ public sealed class OwnBodyTests(RabbitMqFixture fixture, OwnRabbitMqFixture own
         await host.StopAsync().WithinDeadline();
     }
 
+    [Theory]
+    [InlineData("no exchange", "none")]
+    [InlineData("access to exchange", "amq.fanout")]
+    public async Task A_message_for_an_exchange_that_takes_none_is_refused_alone(string reason, string exchange)
+    {
+        const string Password = "secret-of-this-test";
+        var server = await own.GetAsync();
+        await using var consumer = await ConsumeAsync(server);
+        var user = Some.Name("user");
+        await server.AddUserAsync(user, Password, ".*", @"^(amq\.default|none)?$");
+        using var host = await StartAsync(
+            server, options => (options.UserName, options.Password, options.UnroutableGrace) = (user, Password, TimeSpan.Zero),
+            message => message.RoutingKey == _queue ? message : message with { Exchange = exchange }, partitions: 4);
+        var output = host.Services.GetRequiredService<OutputBuffer>();
+        var neighbours = Enumerable.Range(1, 60).Select(number => OutputHandle.Connection(number)).ToArray();
+
+        for (var attempt = 0; attempt < 3; attempt++)
+        {
+            var scope = output.BeginBufferingScope(OutputHandle.Connection(99));
+            output.Write(OutputHandle.Connection(99), "lost");
+            foreach (var neighbour in neighbours)
+                output.Write(neighbour, $"beside {attempt}");
+            var failure = await Assert.ThrowsAsync<OutputDeliveryException>(() => scope.DisposeAsync().WithinDeadline());
+            Assert.Contains(reason, $"{failure}", StringComparison.Ordinal);
+        }
+
+        await output.FlushAsync().WithinDeadline();
+        Assert.Equal((180, 3), (output.GetStatistics().AcknowledgedMessages, output.GetStatistics().FailedMessages));
+        await Until.TrueAsync(() => Array.TrueForAll(neighbours, neighbour => consumer.TextOf(neighbour).EndsWith("beside 2", StringComparison.Ordinal)));
+        await host.StopAsync().WithinDeadline();
+    }
+
     [Fact]
     public async Task A_message_above_the_brokers_limit_is_refused_alone_and_at_once()
     {

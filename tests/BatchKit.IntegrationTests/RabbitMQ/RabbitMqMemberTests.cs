@@ -1,5 +1,6 @@
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
+using BatchKit.Transports;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
@@ -74,6 +75,19 @@ public sealed class RabbitMqMemberTests(RabbitMqFixture fixture)
 
         await scene.Output.FlushAsync().WithinDeadline();
         await member.AssertLinesAsync(Some.Lines(Rounds));
+    }
+
+    [Fact]
+    public async Task No_send_waits_for_groups_that_a_receiver_without_a_connection_does_not_bind()
+    {
+        await using var node = await MemberNode.StartAsync(await OptionsAsync(), node: 1);
+        await node.WhenBoundAsync();
+        await node.Receiver.StopAsync(CancellationToken.None).WithinDeadline();
+
+        var join = new BatchMessage(ControlMessage.JoinGroup("room").ToPayload(), MessageHeader.Control);
+        await node.Clients.SendAsync(new[] { MessageBatch.Create(node.Connect().Handle, Some.Producer(), 1, join) }, CancellationToken.None);
+
+        Assert.True(node.Receiver.Groups!.WhenBoundAsync(CancellationToken.None).IsCompleted);
     }
 
     [Fact]

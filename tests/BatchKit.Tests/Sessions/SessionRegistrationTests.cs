@@ -83,7 +83,7 @@ public sealed class SessionRegistrationTests
         {
             InstrumentPublished = static (instrument, listener) =>
             {
-                if (instrument.Name.StartsWith("batchkit.sessions", StringComparison.Ordinal))
+                if (instrument.Name.StartsWith("batchkit.sessions", StringComparison.Ordinal) && instrument.Meter.Tags!.Any(static tag => tag.Key == "batchkit.buffer"))
                     listener.EnableMeasurementEvents(instrument);
             },
         };

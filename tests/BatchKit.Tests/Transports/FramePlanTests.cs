@@ -39,6 +39,18 @@ public sealed class FramePlanTests
     }
 
     [Fact]
+    public void A_frame_has_no_more_batches_and_messages_than_a_receiver_takes()
+    {
+        var limits = new FrameLimits();
+        var batches = Enumerable.Range(1, limits.MaxBatches + 1).Select(number => To(1, number)).ToArray();
+        var lines = new BatchMessage[limits.MaxMessages / 2];
+        var large = Enumerable.Range(1, 3).Select(number => MessageBatch.Create(OutputHandle.Connection(1, 1), _producer, number, lines)).ToArray();
+
+        Assert.Equal([limits.MaxBatches, 1], FramePlan.Create(batches, NoLimit, destinationNode: null).Select(static frame => frame.Batches.Length));
+        Assert.Equal([[1, 2], [3]], FramePlan.Create(large, NoLimit, destinationNode: null).Select(Numbers));
+    }
+
+    [Fact]
     public void A_frame_ends_before_it_passes_the_limit()
     {
         var one = FrameWriter.Measure([To(1, 1)]);

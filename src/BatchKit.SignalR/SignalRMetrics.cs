@@ -11,7 +11,7 @@ internal sealed class SignalRMetrics : IDisposable
     {
         var options = new MeterOptions("BatchKit");
         _meter = meterFactory?.Create(options) ?? new Meter(options);
-        _meter.CreateObservableCounter("batchkit.signalr.writes", () => transport.Limits.Writes, "{write}", "Writes to clients; each has all that waited for the client.");
+        _meter.CreateObservableCounter("batchkit.signalr.writes", () => transport.Limits.Writes, "{write}", "Writes to clients; each has all that waited for the client, up to 64 KiB.");
         _meter.CreateObservableCounter("batchkit.signalr.messages", () => transport.Limits.Messages, "{message}", "Messages in those writes.");
         _meter.CreateObservableCounter("batchkit.signalr.bytes", () => transport.Limits.Bytes, "By", "Bytes in those writes.");
         _meter.CreateObservableCounter("batchkit.signalr.disconnects", () => transport.Limits.CutClients, "{connection}", "Connections that were aborted because their clients did not read.");

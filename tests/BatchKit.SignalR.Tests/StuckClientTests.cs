@@ -1,5 +1,8 @@
 using BatchKit.SignalR.Tests.Support;
+using BatchKit.Testing;
+using Microsoft.AspNetCore.Server.Kestrel.Transport.Sockets;
 using Microsoft.AspNetCore.SignalR;
+using Microsoft.Extensions.DependencyInjection;
 
 namespace BatchKit.SignalR.Tests;
 
@@ -71,7 +74,7 @@ public sealed class StuckClientTests
         for (var scope = 0; scope < 6; scope++)
         {
             await SendScopeAsync(server, 500, Filler);
-            Assert.Equal(500, await CountNextAsync(observer));
+            await ReadAsync(observer, 500);
         }
 
         await SendScopeAsync(server, 1000, "counted");
@@ -103,14 +106,77 @@ public sealed class StuckClientTests
         {
             var text = new string((char)('a' + scope), 2000);
             await SendScopeAsync(server, 300, text);
-            Assert.Equal(300, await CountNextAsync(observer));
-            expected.AddRange(Enumerable.Range(0, 300).Select(number => $$"""{"type":1,"target":"Receive","arguments":["{{number}} {{text}}"]}"""));
+            await ReadAsync(observer, 300);
+            expected.AddRange(Enumerable.Range(0, 300).Select(number => RecordOf($"{number} {text}")));
         }
 
+        Assert.Equal(expected, await ReadAsync(late, expected.Count));
+    }
+
+    [Fact]
+    public async Task A_client_that_reads_slowly_gets_a_scope_above_the_limit_and_what_comes_after_it()
+    {
+        var clock = new ManualTimeProvider();
+        await using var server = await HubServer.StartAsync(
+            options: options => options.MaxQueuedBytes = 64 * 1024,
+            services: services => services.AddSingleton<TimeProvider>(clock).Configure<SocketTransportOptions>(HoldLittle));
+        using var slow = await RawClient.ConnectAsync(server.Address);
+        await Until.TrueAsync(() => server.Connections == 1);
+
+        var scope = SendScopeAsync(server, 1500, Filler);
+        for (var step = 0; step < 3; step++)
+        {
+            await ReadSomeAsync(slow, server);
+            clock.Advance(TimeSpan.FromSeconds(0.6));
+        }
+
+        Assert.False(scope.IsCompleted);
+        var after = server.Hub.Clients.All.SendAsync(TestHub.Receive, "after");
+        string[] expected = [.. Enumerable.Range(0, 1500).Select(static number => RecordOf($"{number} {Filler}")), RecordOf("after")];
+        Assert.Equal(expected, await ReadAsync(slow, expected.Length));
+        await Task.WhenAll(scope, after).WithinDeadline();
+        Assert.Equal(0, server.Counters.CutClients);
+    }
+
+    [Fact]
+    public async Task A_methods_result_comes_behind_a_scope_of_several_writes()
+    {
+        await using var server = await HubServer.StartAsync();
+        using var client = await RawClient.ConnectAsync(server.Address);
+
+        await client.SendAsync("{\"type\":1,\"invocationId\":\"1\",\"target\":\"Loop\",\"arguments\":[10000]}\u001e");
+
+        var records = await ReadAsync(client, 10_001);
+        Assert.Equal(Enumerable.Range(1, 10_000).Select(static number => RecordOf($"{number}")), records[..^1]);
+        Assert.Contains("\"type\":3", records[^1], StringComparison.Ordinal);
+        Assert.True(server.Counters.Writes > 1);
+    }
+
+    /// <summary>Sockets that hold little, so that a client that does not read is noticed soon.</summary>
+    private static void HoldLittle(SocketTransportOptions options) => options.CreateBoundListenSocket = static endpoint =>
+    {
+        var socket = SocketTransportOptions.CreateDefaultBoundListenSocket(endpoint);
+        socket.SendBufferSize = 16 * 1024;
+        return socket;
+    };
+
+    /// <summary>Reads until the server has ended a write that it began meanwhile, or as much as eight writes have.</summary>
+    private static async Task ReadSomeAsync(RawClient client, HubServer server)
+    {
+        var writes = server.Counters.Writes;
+        for (var bytes = 0; bytes < 8 * 64 * 1024 && server.Counters.Writes < writes + 2; bytes += 4096)
+            await client.ReadAheadAsync(4096);
+    }
+
+    private static string RecordOf(string text) => $$"""{"type":1,"target":"Receive","arguments":["{{text}}"]}""";
+
+    /// <summary>Reads so many messages, without SignalR's own pings.</summary>
+    private static async Task<string[]> ReadAsync(RawClient client, int messages)
+    {
         var read = new List<string>();
-        while (read.Count < expected.Count)
-            read.AddRange((await late.ReadMessageAsync()).Where(static record => record != Ping));
-        Assert.Equal(expected, read);
+        while (read.Count < messages)
+            read.AddRange((await client.ReadMessageAsync()).Where(static record => record != Ping));
+        return [.. read];
     }
 
     /// <summary>How many messages the next write has, without SignalR's own pings.</summary>

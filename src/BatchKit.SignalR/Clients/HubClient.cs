@@ -9,11 +9,15 @@ internal sealed class HubClient
     // By its name, because the interface itself is a preview feature, which a package must not ask its users to accept.
     private const string StatefulReconnect = "Microsoft.AspNetCore.Connections.Abstractions.IStatefulReconnectFeature";
 
+    // SignalR ends a connection whose socket has not taken, within 10 s, all that its transport found in the pipe. The pipe itself pauses its writer at 64 KiB, but takes any single write whole.
+    private const int MaxWriteBytes = 64 * 1024;
+
     // Guards the fields below.
     private readonly Lock _lock = new();
     private List<EncodedRun> _waiting = [];
     private List<EncodedRun> _taken = [];
     private long _queuedBytes;
+    private long _takenBytes;
     private bool _isWriting;
     private bool _isCut;
     private long _movedAt;
@@ -139,8 +143,29 @@ internal sealed class HubClient
     private List<EncodedRun> TakeLocked()
     {
         (_waiting, _taken) = (_taken, _waiting);
+        _takenBytes = _queuedBytes;
         _movedAt = _limits.TimeProvider.GetTimestamp();
         return _taken;
+    }
+
+    /// <summary>Counts a part of a write that the client has accepted.</summary>
+    private void Advance(int bytes)
+    {
+        lock (_lock)
+        {
+            _movedAt = _limits.TimeProvider.GetTimestamp();
+            AdvanceLocked(bytes);
+        }
+    }
+
+    private void AdvanceLocked(long bytes)
+    {
+        _takenBytes -= bytes;
+        _queuedBytes -= bytes;
+        if (_queuedBytes > _limits.MaxQueuedBytes / 2)
+            return;
+        _caughtUp?.TrySetResult();
+        _caughtUp = null;
     }
 
     /// <summary>Ends a write, and takes what came meanwhile.</summary>
@@ -149,15 +174,8 @@ internal sealed class HubClient
     {
         lock (_lock)
         {
-            foreach (var run in runs)
-                _queuedBytes -= run.Length;
+            AdvanceLocked(_takenBytes);
             Release(runs);
-            if (_queuedBytes <= _limits.MaxQueuedBytes / 2)
-            {
-                _caughtUp?.TrySetResult();
-                _caughtUp = null;
-            }
-
             _isWriting = _waiting.Count > 0;
             if (_isWriting)
                 runs = TakeLocked();
@@ -178,7 +196,7 @@ internal sealed class HubClient
             runs.Add(joined);
         }
 
-        return Connection.WriteAsync(runs[0].Joined);
+        return runs[0].Length <= MaxWriteBytes ? Connection.WriteAsync(runs[0].Joined) : WritePartsAsync(runs[0]);
     }
 
     private void Count(List<EncodedRun> runs, HubSend? send)
@@ -204,8 +222,28 @@ internal sealed class HubClient
     {
         foreach (var run in runs)
         {
-            foreach (var message in run.Counted)
-                await Connection.WriteAsync(message).ConfigureAwait(false);
+            for (var message = 0; message < run.Count; message++)
+            {
+                await Connection.WriteAsync(run.Counted[message]).ConfigureAwait(false);
+                Advance(run.BytesOf(message));
+            }
+        }
+    }
+
+    private async ValueTask WritePartsAsync(EncodedRun run)
+    {
+        // All begin at once and stand in line at SignalR's lock, so that what it writes later, such as a method's result, comes behind them.
+        var parts = new List<(Task Writing, int Bytes)>();
+        for (var first = 0; first < run.Count;)
+            parts.Add((Connection.WriteAsync(run.GetPart(MaxWriteBytes, ref first, out var bytes)).AsTask(), bytes));
+        for (var part = 0; part < parts.Count; part++)
+        {
+            await parts[part].Writing.ConfigureAwait(false);
+            Advance(parts[part].Bytes);
+
+            // The first is counted already.
+            if (part > 0)
+                _limits.Count(new Written(1, 0, 0));
         }
     }
 

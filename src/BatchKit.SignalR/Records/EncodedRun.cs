@@ -32,6 +32,19 @@ internal sealed class EncodedRun(string protocol, byte[] bytes, int length, int[
 
     private bool IsPooled => bytes.Length >= MinPooledBytes;
 
+    public int BytesOf(int message) => ends[message] - StartOf(message);
+
+    /// <summary>The messages from one on that fit in a write; at least one.</summary>
+    public SerializedHubMessage GetPart(int maxBytes, ref int first, out int partBytes)
+    {
+        // Something that SignalR itself writes may come between two parts, so a part ends where a message does.
+        var start = StartOf(first++);
+        while (first < count && ends[first] - start <= maxBytes)
+            first++;
+        partBytes = ends[first - 1] - start;
+        return new SerializedHubMessage([new SerializedMessage(Protocol, bytes.AsMemory(start, partBytes))]);
+    }
+
     /// <summary>Memory for a run's bytes.</summary>
     public static byte[] Rent(int length) => length < MinPooledBytes ? GC.AllocateUninitializedArray<byte>(length) : ArrayPool<byte>.Shared.Rent(length);
 
@@ -66,6 +79,8 @@ internal sealed class EncodedRun(string protocol, byte[] bytes, int length, int[
             ArrayPool<byte>.Shared.Return(bytes);
     }
 
+    private int StartOf(int message) => message == 0 ? 0 : ends[message - 1];
+
     private void CopyTo(Span<byte> joined, Span<int> joinedEnds, int offset)
     {
         bytes.AsSpan(0, length).CopyTo(joined);
@@ -77,9 +92,8 @@ internal sealed class EncodedRun(string protocol, byte[] bytes, int length, int[
     // The message caches its bytes by the protocol's name, so the invocation itself is never encoded.
     private SerializedHubMessage CreateCounted(int index)
     {
-        var start = index == 0 ? 0 : ends[index - 1];
         var message = new SerializedHubMessage(new InvocationMessage("encoded", []));
-        _ = message.GetSerializedMessage(new EncodedProtocol(Protocol, bytes.AsMemory(start..ends[index])));
+        _ = message.GetSerializedMessage(new EncodedProtocol(Protocol, bytes.AsMemory(StartOf(index), BytesOf(index))));
         return message;
     }
 }

@@ -10,6 +10,7 @@ public sealed class RawClient : IDisposable
     private const string Handshake = "{\"protocol\":\"json\",\"version\":1}\u001e";
 
     private readonly Socket _socket = new(SocketType.Stream, ProtocolType.Tcp) { ReceiveBufferSize = 4096 };
+    private readonly Queue<byte> _readAhead = new();
 
     private RawClient()
     {
@@ -35,6 +36,13 @@ public sealed class RawClient : IDisposable
     public Task SendAsync(string text) =>
         _socket.SendAsync((byte[])[0x81, (byte)(0x80 | text.Length), 0, 0, 0, 0, .. Encoding.UTF8.GetBytes(text)]).WithinDeadline();
 
+    /// <summary>Reads bytes from the socket, and keeps them for the messages that are read later.</summary>
+    public async Task ReadAheadAsync(int bytes)
+    {
+        foreach (var next in await ReceiveAsync(new byte[bytes], read: 0))
+            _readAhead.Enqueue(next);
+    }
+
     /// <summary>Reads one WebSocket message, and returns its records.</summary>
     public async Task<string[]> ReadMessageAsync()
     {
@@ -59,10 +67,18 @@ public sealed class RawClient : IDisposable
 
     private async Task<int> ReadLengthAsync(int bytes) => (await ReadAsync(bytes)).Aggregate(0, static (length, next) => (length << 8) | next);
 
-    private async Task<byte[]> ReadAsync(int bytes)
+    private Task<byte[]> ReadAsync(int bytes)
     {
         var buffer = new byte[bytes];
-        for (var read = 0; read < bytes;)
+        var read = 0;
+        while (read < bytes && _readAhead.TryDequeue(out var next))
+            buffer[read++] = next;
+        return ReceiveAsync(buffer, read);
+    }
+
+    private async Task<byte[]> ReceiveAsync(byte[] buffer, int read)
+    {
+        while (read < buffer.Length)
         {
             var count = await _socket.ReceiveAsync(buffer.AsMemory(read)).WithinDeadline();
             read += count > 0 ? count : throw new IOException("The server closed the connection.");

@@ -49,6 +49,19 @@ public sealed class BackplaneTests
     }
 
     [Fact]
+    public async Task A_call_from_a_server_without_the_clients_protocol_fails()
+    {
+        var bus = new FrameBus();
+        await using var server = await HubServer.StartAsync(bus.Join, services: static services => services.Configure<HubOptions<TestHub>>(static options => options.SupportedProtocols = ["json"]));
+        await using var other = await HubServer.StartAsync(bus.Join);
+        await using var client = await HubClientConnection.ConnectAsync(other.Address, isBinary: true);
+
+        var error = await Assert.ThrowsAsync<HubException>(() => server.Hub.Clients.Client(client.Id).InvokeAsync<int>("Add", 1, CancellationToken.None).WithinDeadline());
+
+        Assert.Contains("messagepack", error.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task An_argument_that_sends_to_another_client_while_it_is_encoded_mixes_nothing()
     {
         await using var server = await HubServer.StartAsync();

@@ -97,6 +97,25 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
         Acknowledge(server, id);
     }
 
+    /// <summary>Answers for a client whose protocol the server that asks it does not have.</summary>
+    /// <remarks>Without a protocol that both servers have, that server gets no acknowledgement either, and stops waiting for it.</remarks>
+    /// <param name="client">The client, which gets nothing.</param>
+    /// <param name="server">The server that asks.</param>
+    /// <param name="id">The call.</param>
+    /// <param name="messages">What the call says in each protocol of that server.</param>
+    public void Refuse(HubClient client, string server, string id, RecordReader messages)
+    {
+        foreach (var known in output.Protocols)
+        {
+            if (!messages.HasMessage(known))
+                continue;
+            var connectionId = client.Connection.ConnectionId;
+            var error = CompletionMessage.WithError(id, $"Connection '{connectionId}' speaks the protocol '{client.Connection.Protocol.Name}', which the server that asked it does not have.");
+            output.TryWrite(HandleOf(server), RecordKind.Result, record => record.Text(connectionId).Text(known.Protocol.Name).Message(error, known.Protocol));
+            return;
+        }
+    }
+
     public void Acknowledge(string server, string id) => output.TryWrite(HandleOf(server), RecordKind.Acknowledge, record => record.Text(id));
 
     /// <summary>Tells the servers that asked a client that it has gone.</summary>

@@ -76,7 +76,10 @@ internal sealed class HubDelivery(HubMembers members, HubCalls calls, ClientLimi
         switch (record.Kind)
         {
             case RecordKind.Invoke when !record.IsMalformed:
-                calls.Begin(client, server, id);
+                if (record.HasMessage(client.Protocol))
+                    calls.Begin(client, server, id);
+                else
+                    calls.Refuse(client, server, id, record);
                 QueueRun(new RecordRun(batch, index, index + 1), [client], excluded: [], send);
                 return true;
             case RecordKind.AddToGroup or RecordKind.RemoveFromGroup when record.Text() is var group && !record.IsMalformed:

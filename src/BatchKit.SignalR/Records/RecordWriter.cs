@@ -177,6 +177,13 @@ internal ref struct RecordReader
         return false;
     }
 
+    /// <summary>Looks for a protocol's message from here on, and reads nothing.</summary>
+    public readonly bool HasMessage(NamedProtocol protocol)
+    {
+        var copy = this;
+        return copy.TryFindMessage(protocol.Name, out _);
+    }
+
     /// <summary>Skips texts, to compare or to leave them out.</summary>
     public ReadOnlySpan<byte> SkipTexts()
     {

@@ -62,6 +62,24 @@ public sealed class BackplaneTests
     }
 
     [Fact]
+    public async Task A_change_of_a_group_does_not_wait_for_a_backplane_that_is_away()
+    {
+        var (bus, back) = (new FrameBus(), new TaskCompletionSource());
+        await using var server = await HubServer.StartAsync(builder => bus.Join(builder, back.Task));
+        await using var client = await HubClientConnection.ConnectAsync(server.Address);
+
+        var before = server.Hub.Clients.Group("room").SendAsync(TestHub.Receive, "before");
+        await server.Hub.Groups.AddToGroupAsync(client.Id, "room").WithinDeadline();
+        var after = server.Hub.Clients.Group("room").SendAsync(TestHub.Receive, "after");
+
+        await client.WaitForAsync("after");
+        Assert.Equal(["after"], client.Texts);
+        Assert.False(before.IsCompleted);
+        back.SetResult();
+        await Task.WhenAll(before, after).WithinDeadline();
+    }
+
+    [Fact]
     public async Task An_argument_that_sends_to_another_client_while_it_is_encoded_mixes_nothing()
     {
         await using var server = await HubServer.StartAsync();

@@ -22,12 +22,14 @@ internal sealed class BufferedHubLifetime<THub> : HubLifetimeManager<THub>
     private readonly HubOutput _output;
     private readonly HubCalls _calls;
     private readonly NodeNumber _node;
+    private readonly long _marker;
 
     public BufferedHubLifetime(
         SignalRTransport transport, HubBuffer buffer, IHubProtocolResolver protocols, IOptions<HubOptions<THub>> options, TimeProvider? timeProvider = null)
     {
         _transport = transport;
         _node = buffer.Node;
+        _marker = transport.DrawSequence();
         var prefix = HubAddress.PrefixOf(typeof(THub));
         var supported = options.Value.SupportedProtocols;
         _output = new HubOutput(
@@ -113,7 +115,8 @@ internal sealed class BufferedHubLifetime<THub> : HubLifetimeManager<THub>
         }
 
         // What was written before the change is for the members of that time.
-        await _output.ReleaseAsync(_output.HandleOf(HubTarget.Group, group), cancellationToken).ConfigureAwait(false);
+        var marker = OutputHandle.Connection(_node.Value, _marker);
+        await _output.ReleaseAsync(_output.HandleOf(HubTarget.Group, group), marker, cancellationToken).ConfigureAwait(false);
         _delivery.Change(client, group, change);
     }
 }

@@ -63,18 +63,26 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
 
     public Task WriteAsync(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode) => buffer.WriteAsync(handle, TakeBytes(encode(Begin(kind)))).AsTask();
 
-    /// <summary>Sends out what scopes hold for a handle, so that a change of its members comes behind it.</summary>
-    public async ValueTask ReleaseAsync(OutputHandle handle, CancellationToken cancellationToken)
+    /// <summary>Sends out what scopes hold for a handle, and completes when this server's clients have it, so that a change of its members comes behind it. The backplane may have it later.</summary>
+    /// <param name="handle">The handle.</param>
+    /// <param name="marker">A handle of this server without a client.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    public async ValueTask ReleaseAsync(OutputHandle handle, OutputHandle marker, CancellationToken cancellationToken)
     {
         if (buffer.GetPendingBytes(handle) == 0)
             return;
+
+        // The wait would be for the backplane too. The token ends it at once, but not the sending.
+        await buffer.FlushAsync(handle, new CancellationToken(canceled: true)).AsTask().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         try
         {
-            await buffer.FlushAsync(handle, cancellationToken).ConfigureAwait(false);
+            // The local route has one partition: when it has sent this, it has sent what was queued before.
+            await buffer.WriteAsync(marker, ReadOnlyMemory<byte>.Empty, cancellationToken: cancellationToken).ConfigureAwait(false);
+            await buffer.FlushAsync(marker, cancellationToken).ConfigureAwait(false);
         }
-        catch (OutputDeliveryException)
+        catch (Exception failure) when (failure is OutputDeliveryException or OutputOverflowException or ObjectDisposedException)
         {
-            // The buffer has counted and logged what was lost. Who wrote it may know too; the change does not depend on it.
+            // The buffer drops output now, or has stopped. The change does not depend on it.
         }
     }
 

@@ -15,18 +15,21 @@ public sealed class FrameBus
     /// <summary>How many frames were published.</summary>
     public int Frames => Volatile.Read(ref _frames);
 
-    public void Join(BatchKitBuilder builder)
+    public void Join(BatchKitBuilder builder) => Join(builder, Task.CompletedTask);
+
+    /// <summary>Joins a node that gets all frames, and whose own wait until something has happened.</summary>
+    public void Join(BatchKitBuilder builder, Task happened)
     {
-        builder.UseFrameTransport(_ => PublishAsync).AddFrameReceiver(static services => services.GetRequiredService<SignalRTransport>());
+        builder.UseFrameTransport(_ => (frame, cancellationToken) => PublishAsync(frame, happened, cancellationToken)).AddFrameReceiver(static services => services.GetRequiredService<SignalRTransport>());
         builder.Services.AddHostedService(services => new Reader(this, services.GetRequiredService<FrameReceiver>()));
     }
 
-    private ValueTask PublishAsync(OutgoingFrame frame, CancellationToken cancellationToken)
+    private async ValueTask PublishAsync(OutgoingFrame frame, Task happened, CancellationToken cancellationToken)
     {
+        await happened.WaitAsync(cancellationToken);
         Interlocked.Increment(ref _frames);
         foreach (var queue in _queues.Keys)
             queue.Writer.TryWrite(frame.Bytes.ToArray());
-        return default;
     }
 
     private sealed class Reader(FrameBus bus, FrameReceiver receiver) : BackgroundService

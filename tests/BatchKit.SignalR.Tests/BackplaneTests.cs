@@ -4,6 +4,7 @@ using BatchKit.SignalR.Tests.Support;
 using MessagePack;
 using MessagePack.Formatters;
 using Microsoft.AspNetCore.SignalR;
+using Microsoft.AspNetCore.SignalR.Client;
 using Microsoft.Extensions.DependencyInjection;
 
 namespace BatchKit.SignalR.Tests;
@@ -77,6 +78,29 @@ public sealed class BackplaneTests
         Assert.False(before.IsCompleted);
         back.SetResult();
         await Task.WhenAll(before, after).WithinDeadline();
+    }
+
+    [Fact]
+    public async Task Answers_to_another_server_wait_for_capacity()
+    {
+        var (bus, back) = (new FrameBus(), new TaskCompletionSource());
+        await using var server = await HubServer.StartAsync(bus.Join, static options => options.ServerTimeout = TimeSpan.FromMinutes(10));
+        await using var other = await HubServer.StartAsync(
+            builder => bus.Join(builder, back.Task),
+            services: static services => services.Configure<OutputBufferOptions>(static options => (options.MaxBufferedBytes, options.MaxMessageBytes) = (4096, 1024)));
+        await using var client = await HubClientConnection.ConnectAsync(other.Address, configure: static connection => connection.On("Add", static (int addend) => Task.FromResult(addend + 1)));
+        var group = 0;
+        while (other.Output.TryWrite(HubHandles.Group<TestHub>($"{group++}"), [0]))
+            continue;
+
+        var join = server.Hub.Groups.AddToGroupAsync(client.Id, "room");
+        var call = server.Hub.Clients.Client(client.Id).InvokeAsync<int>("Add", 42, CancellationToken.None);
+        await server.Hub.Clients.Client(client.Id).SendAsync(TestHub.Receive, "asked");
+        await client.WaitForAsync("asked");
+        back.SetResult();
+
+        await join.WithinDeadline();
+        Assert.Equal(43, await call.WithinDeadline());
     }
 
     [Fact]

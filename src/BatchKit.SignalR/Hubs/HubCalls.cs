@@ -111,12 +111,12 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
                 continue;
             var connectionId = client.Connection.ConnectionId;
             var error = CompletionMessage.WithError(id, $"Connection '{connectionId}' speaks the protocol '{client.Connection.Protocol.Name}', which the server that asked it does not have.");
-            output.TryWrite(HandleOf(server), RecordKind.Result, record => record.Text(connectionId).Text(known.Protocol.Name).Message(error, known.Protocol));
+            output.Post(HandleOf(server), RecordKind.Result, record => record.Text(connectionId).Text(known.Protocol.Name).Message(error, known.Protocol));
             return;
         }
     }
 
-    public void Acknowledge(string server, string id) => output.TryWrite(HandleOf(server), RecordKind.Acknowledge, record => record.Text(id));
+    public void Acknowledge(string server, string id) => output.Post(HandleOf(server), RecordKind.Acknowledge, record => record.Text(id));
 
     /// <summary>Tells the servers that asked a client that it has gone.</summary>
     public async Task EndAsync(HubClient client)

@@ -1,4 +1,5 @@
 using BatchKit.SignalR.Records;
+using BatchKit.Transports;
 using Microsoft.AspNetCore.SignalR.Protocol;
 
 namespace BatchKit.SignalR.Hubs;
@@ -53,12 +54,11 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
         await buffer.FlushAsync(handle, cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Sends an answer, from inside the transport's send: it does not wait for capacity.</summary>
-    public void TryWrite(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode)
+    /// <summary>Sends an answer. It is called inside a transport's send, which must not wait for capacity: the thread pool does, and not as a part of the send.</summary>
+    public void Post(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode)
     {
-        var record = encode(Begin(kind));
-        buffer.TryWrite(handle, record.Written.Span);
-        _kept = record;
+        var record = TakeBytes(encode(Begin(kind)));
+        _ = CallerContext.RunWithout(() => WriteAnswerAsync(handle, record));
     }
 
     public Task WriteAsync(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode) => buffer.WriteAsync(handle, TakeBytes(encode(Begin(kind)))).AsTask();
@@ -100,6 +100,18 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
         _kept = record;
         var settled = buffer.WhenSettledAsync(handle, cancellationToken);
         return settled.IsCompletedSuccessfully ? Task.CompletedTask : settled.AsTask();
+    }
+
+    private async Task WriteAnswerAsync(OutputHandle handle, byte[] record)
+    {
+        try
+        {
+            await buffer.WriteAsync(handle, record).ConfigureAwait(false);
+        }
+        catch (Exception failure) when (failure is OutputOverflowException or ObjectDisposedException)
+        {
+            // The buffer does not wait for capacity, or has stopped, which ends a wait too. The server that asked stops waiting after its time limit.
+        }
     }
 
     private static RecordWriter Begin(RecordKind kind)

@@ -104,6 +104,19 @@ public sealed class BackplaneTests
     }
 
     [Fact]
+    public async Task A_result_that_is_too_large_for_the_buffer_is_an_error_for_the_caller()
+    {
+        var bus = new FrameBus();
+        await using var server = await HubServer.StartAsync(bus.Join);
+        await using var other = await HubServer.StartAsync(bus.Join, services: static services => services.Configure<OutputBufferOptions>(static options => options.MaxMessageBytes = 1024));
+        await using var client = await HubClientConnection.ConnectAsync(other.Address, configure: static connection => connection.On("Tell", static () => Task.FromResult(new string('x', 2000))));
+
+        var error = await Assert.ThrowsAsync<HubException>(() => server.Hub.Clients.Client(client.Id).InvokeAsync<string>("Tell", CancellationToken.None).WithinDeadline());
+
+        Assert.Contains("MaxMessageBytes", error.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task An_argument_that_sends_to_another_client_while_it_is_encoded_mixes_nothing()
     {
         await using var server = await HubServer.StartAsync();

@@ -174,7 +174,21 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
         return result is not null;
     }
 
-    private Task AnswerAsync(string server, HubClient client, CompletionMessage result)
+    private async Task AnswerAsync(string server, HubClient client, CompletionMessage result)
+    {
+        try
+        {
+            await WriteResultAsync(server, client, result).ConfigureAwait(false);
+        }
+        catch (OutputOverflowException tooLarge) when (tooLarge.IsPermanent && result.HasResult)
+        {
+            // The server that asked would wait until the client disconnects, and then get no answer either.
+            var error = $"The result is larger than {tooLarge.LimitName} ({tooLarge.LimitBytes}) of the server that has the connection.";
+            await WriteResultAsync(server, client, CompletionMessage.WithError(result.InvocationId!, error)).ConfigureAwait(false);
+        }
+    }
+
+    private Task WriteResultAsync(string server, HubClient client, CompletionMessage result)
     {
         var protocol = client.Connection.Protocol;
         return output.WriteAsync(HandleOf(server), RecordKind.Result, record => record.Text(client.Connection.ConnectionId).Text(protocol.Name).Message(result, protocol));

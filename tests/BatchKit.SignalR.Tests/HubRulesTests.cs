@@ -47,6 +47,25 @@ public sealed class HubRulesTests
 
     [Theory]
     [MemberData(nameof(Cluster.Kinds), MemberType = typeof(Cluster))]
+    public async Task A_change_of_a_group_within_a_scope_comes_behind_what_was_sent_before_it(string kind)
+    {
+        await using var cluster = await Cluster.StartAsync(kind);
+        await cluster.JoinAsync("room", 0, 2);
+
+        await using (cluster.Servers[0].Output.BeginBufferingScope())
+        {
+            await cluster.Hub.Clients.Group("room").SendAsync(TestHub.Receive, "before");
+            await cluster.JoinAsync("room", 1);
+            await cluster.Hub.Clients.Group("room").SendAsync(TestHub.Receive, "between");
+            await cluster.Hub.Groups.RemoveFromGroupAsync(cluster.Ids[2], "room").WithinDeadline();
+            await cluster.Hub.Clients.Group("room").SendAsync(TestHub.Receive, "after");
+        }
+
+        await cluster.AssertReceivedAsync("before between after", "between after", "before between");
+    }
+
+    [Theory]
+    [MemberData(nameof(Cluster.Kinds), MemberType = typeof(Cluster))]
     public async Task Several_groups_users_and_connections_are_each_sent_to(string kind)
     {
         await using var cluster = await Cluster.StartAsync(kind);

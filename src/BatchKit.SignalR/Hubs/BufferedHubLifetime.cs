@@ -108,15 +108,17 @@ internal sealed class BufferedHubLifetime<THub> : HubLifetimeManager<THub>
     {
         ArgumentNullException.ThrowIfNull(connectionId);
         ArgumentNullException.ThrowIfNull(group);
+
+        // What was written before the change is for the members of that time.
+        var output = _output.HandleOf(HubTarget.Group, group);
         if (_members.Find(connectionId) is not { } client)
         {
+            await _output.SealAsync(output).ConfigureAwait(false);
             await _calls.ChangeGroupAsync(_output.HandleOf(HubTarget.Connection, connectionId), connectionId, group, change, cancellationToken).ConfigureAwait(false);
             return;
         }
 
-        // What was written before the change is for the members of that time.
-        var marker = OutputHandle.Connection(_node.Value, _marker);
-        await _output.ReleaseAsync(_output.HandleOf(HubTarget.Group, group), marker, cancellationToken).ConfigureAwait(false);
+        await _output.ReleaseAsync(output, OutputHandle.Connection(_node.Value, _marker), cancellationToken).ConfigureAwait(false);
         _delivery.Change(client, group, change);
     }
 }

@@ -63,6 +63,14 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
 
     public Task WriteAsync(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode) => buffer.WriteAsync(handle, TakeBytes(encode(Begin(kind)))).AsTask();
 
+    /// <summary>Sends out what scopes hold for a handle, and waits for nothing.</summary>
+    public async ValueTask SealAsync(OutputHandle handle)
+    {
+        // A flush would wait for the backplane. The token ends the wait at once, but not the sending.
+        if (buffer.GetPendingBytes(handle) != 0)
+            await buffer.FlushAsync(handle, new CancellationToken(canceled: true)).AsTask().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+    }
+
     /// <summary>Sends out what scopes hold for a handle, and completes when this server's clients have it, so that a change of its members comes behind it. The backplane may have it later.</summary>
     /// <param name="handle">The handle.</param>
     /// <param name="marker">A handle of this server without a client.</param>
@@ -71,9 +79,7 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     {
         if (buffer.GetPendingBytes(handle) == 0)
             return;
-
-        // The wait would be for the backplane too. The token ends it at once, but not the sending.
-        await buffer.FlushAsync(handle, new CancellationToken(canceled: true)).AsTask().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await SealAsync(handle).ConfigureAwait(false);
         try
         {
             // The local route has one partition: when it has sent this, it has sent what was queued before.

@@ -94,7 +94,10 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
         if (server == output.Server)
             return;
         _asked[id] = (server, client);
-        Acknowledge(server, id);
+        if (IsConnected(client))
+            Acknowledge(server, id);
+        else if (_asked.TryRemove(id, out _))
+            Post(server, client, client.Connection.Protocol, CreateEndOf(client, id));
     }
 
     /// <summary>Answers for a client whose protocol the server that asks it does not have.</summary>
@@ -109,9 +112,8 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
         {
             if (!messages.HasMessage(known))
                 continue;
-            var connectionId = client.Connection.ConnectionId;
-            var error = CompletionMessage.WithError(id, $"Connection '{connectionId}' speaks the protocol '{client.Connection.Protocol.Name}', which the server that asked it does not have.");
-            output.Post(HandleOf(server), RecordKind.Result, record => record.Text(connectionId).Text(known.Protocol.Name).Message(error, known.Protocol));
+            var error = $"Connection '{client.Connection.ConnectionId}' speaks the protocol '{client.Connection.Protocol.Name}', which the server that asked it does not have.";
+            Post(server, client, known.Protocol, CompletionMessage.WithError(id, error));
             return;
         }
     }
@@ -124,7 +126,7 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
         foreach (var (id, (server, asked)) in _asked)
         {
             if (ReferenceEquals(asked, client) && _asked.TryRemove(id, out _))
-                await AnswerAsync(server, client, CompletionMessage.WithError(id, $"Connection '{client.Connection.ConnectionId}' disconnected.")).ConfigureAwait(false);
+                await AnswerAsync(server, client, CreateEndOf(client, id)).ConfigureAwait(false);
         }
     }
 
@@ -192,6 +194,18 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
     {
         var protocol = client.Connection.Protocol;
         return output.WriteAsync(HandleOf(server), RecordKind.Result, record => record.Text(client.Connection.ConnectionId).Text(protocol.Name).Message(result, protocol));
+    }
+
+    private void Post(string server, HubClient client, IHubProtocol protocol, CompletionMessage result) =>
+        output.Post(HandleOf(server), RecordKind.Result, record => record.Text(client.Connection.ConnectionId).Text(protocol.Name).Message(result, protocol));
+
+    private static CompletionMessage CreateEndOf(HubClient client, string id) => CompletionMessage.WithError(id, $"Connection '{client.Connection.ConnectionId}' disconnected.");
+
+    // A client that disconnects is marked before its calls are ended, so a call that came too late for that sees the mark.
+    private static bool IsConnected(HubClient client)
+    {
+        lock (client.Groups)
+            return client.IsConnected;
     }
 
     private OutputHandle HandleOf(string server) => output.HandleOf(HubTarget.Server, server);

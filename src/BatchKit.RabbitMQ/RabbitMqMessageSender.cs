@@ -33,14 +33,9 @@ internal sealed class RabbitMqMessageSender : IAsyncDisposable
         ThrowIfUnfit(handle, message);
         var open = _options.FailFast ? _connection.GetOpen() : await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
         await _refused.CheckAsync(open.Connection, message.Exchange, cancellationToken).ConfigureAwait(false);
-        var properties = new BasicProperties { Persistent = _options.Durable, ContentType = message.ContentType, Type = message.Type };
         try
         {
-            // A publish that is given up may still read its body, and the batch's memory is reused then.
-            var body = message.Body.ToArray();
-            // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
-            await open.Channel.BasicPublishAsync(message.Exchange, message.RoutingKey, mandatory: true, properties, body, CancellationToken.None).AsTask()
-                .WaitAsync(_options.PublishTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
+            await PublishAsync(open, message, cancellationToken).ConfigureAwait(false);
         }
         catch (PublishException exception) when (exception.IsReturn)
         {
@@ -85,6 +80,16 @@ internal sealed class RabbitMqMessageSender : IAsyncDisposable
     public Task<string?> FindFaultAsync(CancellationToken cancellationToken) => _connection.FindFaultAsync(cancellationToken);
 
     public ValueTask DisposeAsync() => _connection.DisposeAsync();
+
+    private Task PublishAsync(OpenChannel open, RabbitMqMessage message, CancellationToken cancellationToken)
+    {
+        var properties = new BasicProperties { Persistent = _options.Durable, ContentType = message.ContentType, Type = message.Type };
+        // A publish that is given up may still read its body, and the batch's memory is reused then.
+        var body = message.Body.ToArray();
+        // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
+        return open.Channel.BasicPublishAsync(message.Exchange, message.RoutingKey, mandatory: true, properties, body, CancellationToken.None).AsTask()
+            .WaitAsync(_options.PublishTimeout, _timeProvider, cancellationToken);
+    }
 
     private void ThrowIfUnfit(OutputHandle handle, RabbitMqMessage message)
     {

@@ -53,7 +53,7 @@ internal static class AdapterServices
         var key = $"health check {name}";
         if (builder.Services.FirstOrDefault(service => service.IsKeyedService && string.Equals(service.ServiceKey as string, key, StringComparison.OrdinalIgnoreCase))?.KeyedImplementationInstance is BatchKitBuilder other)
             throw new InvalidOperationException($"The health check '{name}' would be that of two buffers, '{other.Name}' and '{builder.Name}'. Give one of them another name: AddBatchKit(\"name\").");
-        builder.Services.AddKeyedSingleton(key, builder);
+        builder.Services.AddKeyedSingleton<object>(key, builder);
         builder.Services.AddHealthChecks().Add(new HealthCheckRegistration(name, create, failureStatus: null, tags: ["batchkit"]));
     }
 

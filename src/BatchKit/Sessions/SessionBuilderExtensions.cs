@@ -21,7 +21,7 @@ public static class SessionBuilderExtensions
         OptionsRules.Add(services, name, new SessionOptionsValidator(), configure);
         KeyedServices.Add(services, name, static (provider, key) => new SessionTransport(
             () => provider.GetRequiredKeyedService<IOutputBuffer>(key), provider.GetRequiredService<IOptionsMonitor<SessionOptions>>().Get(key), provider.GetRequiredKeyedService<NodeNumber>(key),
-            provider.GetService<TimeProvider>(), provider.GetService<ILogger<SessionTransport>>(), provider.GetService<IMeterFactory>(), (string)key!));
+            provider.GetService<TimeProvider>(), provider.GetService<ILogger<SessionTransport>>(), BufferMeters.Of(provider.GetService<IMeterFactory>(), (string)key!)));
         return builder.AddOwnRoute(SessionTransport.RouteName, provider => provider.GetRequiredKeyedService<SessionTransport>(name), static (provider, key, router, route) =>
         {
             var sessions = provider.GetRequiredKeyedService<SessionTransport>(key);

@@ -8,9 +8,9 @@ internal sealed class SessionMetrics
 {
     private readonly Meter _meter;
 
-    public SessionMetrics(Func<SessionStatistics> read, string buffer, IMeterFactory? meterFactory)
+    public SessionMetrics(Func<SessionStatistics> read, IMeterFactory? meterFactory)
     {
-        var options = new MeterOptions(BatchKitMetrics.MeterName) { Tags = [new("batchkit.buffer", buffer)] };
+        var options = new MeterOptions(BatchKitMetrics.MeterName);
         _meter = meterFactory?.Create(options) ?? new Meter(options);
         _meter.CreateObservableUpDownCounter("batchkit.sessions", () => read().Sessions, "{session}", "Sessions that exist.");
         _meter.CreateObservableUpDownCounter("batchkit.sessions.away", () => read().AwaySessions, "{session}", "Sessions without a connection.");
@@ -22,4 +22,22 @@ internal sealed class SessionMetrics
 
     /// <summary>Ends the instruments. What a listener throws meanwhile is counted.</summary>
     public void Dispose(ObserverFaults faults) => faults.Dispose(_meter);
+}
+
+/// <summary>Creates meters with a buffer's name, so that the sessions of several buffers are told apart.</summary>
+internal sealed class BufferMeters(IMeterFactory inner, string buffer) : IMeterFactory
+{
+    /// <summary>Null where the services have no meters.</summary>
+    public static IMeterFactory? Of(IMeterFactory? inner, string buffer) => inner is null ? null : new BufferMeters(inner, buffer);
+
+    public Meter Create(MeterOptions options)
+    {
+        options.Tags = [new("batchkit.buffer", buffer)];
+        return inner.Create(options);
+    }
+
+    public void Dispose()
+    {
+        // The services end the inner one.
+    }
 }

@@ -52,12 +52,6 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">An option is outside its range; the message names it.</exception>
     public SessionTransport(
         Func<IOutputBuffer> output, SessionOptions? options = null, NodeNumber? node = null, TimeProvider? timeProvider = null, ILogger<SessionTransport>? logger = null, IMeterFactory? meterFactory = null)
-        : this(output, options, node, timeProvider, logger, meterFactory, buffer: string.Empty)
-    {
-    }
-
-    internal SessionTransport(
-        Func<IOutputBuffer> output, SessionOptions? options, NodeNumber? node, TimeProvider? timeProvider, ILogger<SessionTransport>? logger, IMeterFactory? meterFactory, string buffer)
     {
         ArgumentNullException.ThrowIfNull(output);
         _options = options ?? new SessionOptions();
@@ -70,7 +64,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         _table = new SessionTable(_options.MaxSessions);
         _limit = new TotalHistoryLimit(_options, _table, _counters);
         _notices = new ConnectionNotices(this, _options.MaxSessions);
-        _metrics = new SessionMetrics(GetStatistics, buffer, meterFactory);
+        _metrics = new SessionMetrics(GetStatistics, meterFactory);
         _sweep = new SessionSweep(this, _options.AwayTimeout, _timeProvider);
     }
 

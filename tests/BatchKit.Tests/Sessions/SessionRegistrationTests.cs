@@ -47,6 +47,21 @@ public sealed class SessionRegistrationTests
     }
 
     [Fact]
+    public async Task Instruments_have_the_name_of_their_buffer()
+    {
+        var builder = Host.CreateEmptyApplicationBuilder(settings: null);
+        builder.Services.AddBatchKit("game").AddRoute("players", static _ => new SomeConnections()).UseSessions();
+        using var host = builder.Build();
+        var buffers = new List<object?>();
+        using var listener = new MeterListener { InstrumentPublished = (instrument, _) => buffers.AddRange(instrument.Name == "batchkit.sessions" ? instrument.Meter.Tags?.Select(static tag => tag.Value) ?? [] : []) };
+        listener.Start();
+
+        await using var sessions = host.Services.GetRequiredKeyedService<SessionTransport>("game");
+
+        Assert.Contains("game", buffers);
+    }
+
+    [Fact]
     public async Task Options_come_from_a_section_and_a_wrong_one_stops_the_start()
     {
         var section = new ConfigurationBuilder().AddInMemoryCollection(new Dictionary<string, string?> { ["Game:AwayTimeout"] = "00:00:00.5" }).Build().GetSection("Game");
@@ -83,7 +98,7 @@ public sealed class SessionRegistrationTests
         {
             InstrumentPublished = static (instrument, listener) =>
             {
-                if (instrument.Name.StartsWith("batchkit.sessions", StringComparison.Ordinal) && instrument.Meter.Tags!.Any(static tag => tag.Key == "batchkit.buffer"))
+                if (instrument.Name.StartsWith("batchkit.sessions", StringComparison.Ordinal))
                     listener.EnableMeasurementEvents(instrument);
             },
         };

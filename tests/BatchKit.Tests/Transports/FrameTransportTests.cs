@@ -132,7 +132,7 @@ public sealed class FrameTransportTests : TransportSpecification
     [Fact]
     public void Settings_outside_their_range_are_refused()
     {
-        Assert.Equal("FrameTransportOptions.MaxFrameBytes (4095) must be between 4096 and 2147483647.", Refusal(options => options.MaxFrameBytes = 4095));
+        Assert.Equal("FrameTransportOptions.MaxFrameBytes (4095) must be between 4096 and 134217728.", Refusal(options => options.MaxFrameBytes = 4095));
         Assert.Equal($"FrameTransportOptions.DestinationNode (-1) must be between 0 and {OutputHandle.MaxNode}.", Refusal(options => options.DestinationNode = -1));
         Assert.StartsWith("FrameTransportOptions.DestinationNode (", Refusal(options => options.DestinationNode = OutputHandle.MaxNode + 1), StringComparison.Ordinal);
     }

@@ -10,7 +10,6 @@ internal sealed class StreamDelivery(FrameReceiver frames, string[] subjects, Fu
     // What the server needs to hear while a frame is in hand.
     private static readonly TimeSpan ProgressInterval = NatsTopology.AckWait / 3;
 
-    private static readonly TimeSpan HeldLimit = TimeSpan.FromSeconds(10);
     private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(1);
 
     // The receiver no longer asks for frames when this is over, so that the frame waits for its successor.
@@ -59,8 +58,8 @@ internal sealed class StreamDelivery(FrameReceiver frames, string[] subjects, Fu
         {
             for (var waited = ProgressInterval; await LastsAsync(receiving).ConfigureAwait(false); waited += ProgressInterval)
             {
-                if (waited >= HeldLimit)
-                    setFault($"The next transport or handler has had a frame for longer than {HeldLimit}.");
+                if (waited >= ReceiverLifetime.HeldLimit)
+                    setFault(ReceiverLifetime.HeldFault);
                 await message.AckProgressAsync(cancellationToken: abandoning).ConfigureAwait(false);
             }
 

@@ -6,8 +6,7 @@ namespace BatchKit.RabbitMQ;
 /// <summary>The broker's reasons for closing a channel.</summary>
 internal static class RabbitMqClosing
 {
-    public const ushort NotFound = 404;
-
+    private const ushort NotFound = 404;
     private const ushort AccessRefused = 403;
     private const ushort PreconditionFailed = 406;
 

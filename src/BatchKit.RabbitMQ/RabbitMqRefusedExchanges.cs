@@ -1,7 +1,6 @@
 using System.Collections.Concurrent;
 using BatchKit.Transports;
 using RabbitMQ.Client;
-using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
@@ -33,7 +32,7 @@ internal sealed class RabbitMqRefusedExchanges(TimeSpan grace, TimeProvider time
     private async Task CheckAsync(IConnection connection, string exchange, Refusal refusal, CancellationToken cancellationToken)
     {
         var age = timeProvider.GetElapsedTime(refusal.Since);
-        if (refusal.IsForbidden ? age >= ForbiddenTime : await ExistsAsync(connection, exchange, cancellationToken).ConfigureAwait(false))
+        if (refusal.IsForbidden ? age >= ForbiddenTime : !await RabbitMqTopology.IsExchangeMissingAsync(connection, exchange, cancellationToken).ConfigureAwait(false))
         {
             _refusals.TryRemove(exchange, out _);
             return;
@@ -42,23 +41,6 @@ internal sealed class RabbitMqRefusedExchanges(TimeSpan grace, TimeProvider time
         throw refusal.IsForbidden || age >= grace
             ? new MessageRefusedException($"The broker takes no message for exchange '{exchange}': {refusal.Reason}")
             : new IOException($"The broker takes no message for exchange '{exchange}' yet: {refusal.Reason}");
-    }
-
-    private static async Task<bool> ExistsAsync(IConnection connection, string exchange, CancellationToken cancellationToken)
-    {
-        var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
-        await using (channel.ConfigureAwait(false))
-        {
-            try
-            {
-                await channel.ExchangeDeclarePassiveAsync(exchange, cancellationToken).ConfigureAwait(false);
-                return true;
-            }
-            catch (OperationInterruptedException exception) when (exception.ShutdownReason?.ReplyCode == RabbitMqClosing.NotFound)
-            {
-                return false;
-            }
-        }
     }
 
     private sealed record Refusal(string Reason, bool IsForbidden, long Since);

@@ -156,14 +156,14 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
     }
 
     /// <summary>True when the exchange does not exist.</summary>
-    public async Task<bool> IsExchangeMissingAsync(IConnection connection, CancellationToken cancellationToken)
+    public static async Task<bool> IsExchangeMissingAsync(IConnection connection, string exchange, CancellationToken cancellationToken)
     {
         var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
         await using (channel.ConfigureAwait(false))
         {
             try
             {
-                await channel.ExchangeDeclarePassiveAsync(Exchange, cancellationToken).ConfigureAwait(false);
+                await channel.ExchangeDeclarePassiveAsync(exchange, cancellationToken).ConfigureAwait(false);
                 return false;
             }
             catch (OperationInterruptedException exception) when (exception.ShutdownReason?.ReplyCode == NotFound)

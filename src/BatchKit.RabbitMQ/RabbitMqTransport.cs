@@ -129,7 +129,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 
     private async Task PrepareAsync(IConnection connection, IChannel channel, CancellationToken cancellationToken)
     {
-        if (_options.DeclareTopology && _hasDeclared && await _topology.IsExchangeMissingAsync(connection, cancellationToken).ConfigureAwait(false))
+        if (_options.DeclareTopology && _hasDeclared && await RabbitMqTopology.IsExchangeMissingAsync(connection, _topology.Exchange, cancellationToken).ConfigureAwait(false))
         {
             Log.ExchangeMissing(_logger, _topology.Exchange, _connection.Target, _options.UnroutableGrace);
             _exchangeMissingSince = _timeProvider.GetTimestamp();

@@ -35,10 +35,10 @@ internal sealed class SchemaGate(NpgsqlDataSource dataSource, string schema, boo
 internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
 {
     // Workers of the earlier version keep working meanwhile. They lock the tables in another order than a step does, so the server may roll back the migration to end a deadlock.
-    private const int MaxAttempts = 6;
+    private const int MaxAttempts = 10;
 
     // While a step waits for a table, all others wait behind it. So it does not wait for a long transaction, such as a backup: it lets them pass, and tries again.
-    private const int LockMilliseconds = 500;
+    private const int LockMilliseconds = 400;
 
     /// <summary>Creates or migrates the tables.</summary>
     /// <exception cref="InvalidOperationException">The schema has a later version, or the user lacks a right.</exception>
@@ -52,7 +52,7 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
             {
                 if (await TryMigrateAsync(connection, isLast: attempt == MaxAttempts, cancellationToken).ConfigureAwait(false))
                     return;
-                await ExecuteAsync(connection, $"select pg_catalog.pg_sleep({LockMilliseconds / 1000.0})", cancellationToken).ConfigureAwait(false);
+                await ExecuteAsync(connection, $"select pg_catalog.pg_sleep({LockMilliseconds} / 1000.0)", cancellationToken).ConfigureAwait(false);
             }
         }
         catch (PostgresException exception) when (exception.SqlState == PostgresErrorCodes.LockNotAvailable)

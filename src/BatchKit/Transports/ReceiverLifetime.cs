@@ -10,7 +10,11 @@ internal sealed class ReceiverLifetime : IDisposable
     // What a send needs to end once it is cancelled. One that ignores its token must not keep the process alive.
     private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(2);
 
-    private static readonly TimeSpan HeldLimit = TimeSpan.FromSeconds(10);
+    /// <summary>From when on a frame in hand is a fault.</summary>
+    public static readonly TimeSpan HeldLimit = TimeSpan.FromSeconds(10);
+
+    /// <summary>The fault.</summary>
+    public static readonly string HeldFault = $"The next transport or handler has had a frame for longer than {HeldLimit}.";
 
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
@@ -121,9 +125,9 @@ internal sealed class ReceiverLifetime : IDisposable
         await receiving.WaitAsync(HeldLimit, _timeProvider, CancellationToken.None).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         if (!receiving.IsCompleted)
         {
-            var fault = _fault = $"The next transport or handler has had a frame for longer than {HeldLimit}.";
+            _fault = HeldFault;
             await receiving.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-            Interlocked.CompareExchange(ref _fault, null, fault);
+            Interlocked.CompareExchange(ref _fault, null, HeldFault);
         }
 
         await receiving.ConfigureAwait(false);

@@ -2,6 +2,7 @@ using System.Collections.Concurrent;
 using System.Net;
 using BatchKit.Diagnostics;
 using BatchKit.RabbitMQ;
+using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using RabbitMQ.Client;
 
@@ -94,7 +95,7 @@ internal sealed class BusLink : IDisposable
             catch (Exception exception) when (!_stopping.IsCancellationRequested)
             {
                 if (_failure is null)
-                    Log.ConnectFailed(_logger, exception, _target);
+                    ConnectionLog.Failed(_logger, "bus", $"{_target}: {FailureText.Describe(FailureText.CauseOf(exception))}");
                 _failure = exception;
                 Tell(FailureText.MessageOf(FailureText.CauseOf(exception)));
             }

@@ -149,7 +149,7 @@ internal sealed class BusOwner : IAsyncDisposable
             {
                 // Completes when the bus is connected. MassTransit retries most errors without limit, but gives up after some.
                 await bus.StartAsync(_stopping.Token).ConfigureAwait(false);
-                Log.BusStarted(_logger, Target);
+                ConnectionLog.Connected(_logger, "bus", Target);
                 if (Sending is { Link: { } link } && Sending.Bus == bus)
                     _keeping = link.KeepAsync(Sending.ConnectAsync);
                 return;

@@ -32,7 +32,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
 
     private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
-    private readonly GuardedLogger _logger;
+    private readonly ReceiverLog _log;
     private readonly CancellationTokenSource _stopping = new();
     private readonly EnvelopeConsumer _consumer;
     private readonly EndpointWatch _watch;
@@ -66,13 +66,13 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         _node = node;
         receiver.ReadFor(node);
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = GuardedLogger.Of(logger);
+        _log = new ReceiverLog(GuardedLogger.Of(logger), _timeProvider);
         _receiver = receiver;
         _lease = connection.Topology is RabbitMqTopology
             ? new RabbitMqNodeLease(connection.Options.Prefix, node, connection.Options.UseQuorumQueues, _timeProvider)
             : null;
-        _watch = new EndpointWatch(() => Queue, connection, connection.CreateReporter("receiver"), _timeProvider, _logger);
-        _consumer = new EnvelopeConsumer(receiver, connection, _watch.Deliveries, () => Queue, _logger, _stopping.Token);
+        _watch = new EndpointWatch(() => Queue, connection, connection.CreateReporter("receiver"), _timeProvider, _log);
+        _consumer = new EnvelopeConsumer(receiver, connection, _watch.Deliveries, () => Queue, _log, _stopping.Token);
         connection.Link?.Report(_watch.Lose);
         _endpoint = new NodeEndpoint(connection, _watch, () => Queue, Configure, _timeProvider);
     }
@@ -84,7 +84,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     public string? Fault => _watch.Fault;
 
     /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
-    internal string? LoggerFault => _logger.Faults.Description;
+    internal string? LoggerFault => _log.Logger.Faults.Description;
 
     /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
     internal string? CallbackFault => _watch.CallbackFault;
@@ -213,13 +213,13 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         }
         catch (OperationCanceledException) when (limit.IsCancellationRequested)
         {
-            ReceiverLog.FrameAbandoned(_logger, Queue, _connection.Options.StopTimeout);
+            _log.FrameAbandoned(Queue, _connection.Options.StopTimeout);
         }
 
         if (_lease is not null)
             await ReleaseLeaseAsync(_lease).ConfigureAwait(false);
         // Not awaited: a callback of the next transport may hang.
-        _ = _logger.Faults.CancelAsync(_stopping);
+        _ = _log.Logger.Faults.CancelAsync(_stopping);
         try
         {
             await (stop ?? _endpoint.StopAsync()).WaitAsync(EndLimit, _timeProvider, CancellationToken.None).ConfigureAwait(false);
@@ -227,13 +227,13 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         catch (TimeoutException)
         {
             // The next transport ignores its token, or the endpoint has never connected. The process must end nevertheless; the bus, which is stopped last, has a limit of its own.
-            Log.EndpointRemains(_logger, Queue, EndLimit);
+            Log.EndpointRemains(_log.Logger, Queue, EndLimit);
         }
     }
 }
 
 /// <summary>Passes one frame after another to the <see cref="BatchReceiver"/>. When a consume succeeds, MassTransit acknowledges the frame.</summary>
-internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection connection, DeliveryWatch deliveries, Func<string> queue, ILogger logger, CancellationToken stopping)
+internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection connection, DeliveryWatch deliveries, Func<string> queue, ReceiverLog log, CancellationToken stopping)
     : IDisposable
 {
     // After a lost connection, frames of the old channel and the new one may arrive at the same time.
@@ -251,11 +251,11 @@ internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection con
         catch (FrameFormatException exception)
         {
             // The frame can never be read. Completing removes it from the queue; otherwise the broker would deliver it again and again.
-            Log.FrameRejected(logger, exception, context.Message.Bytes.Length, queue());
+            log.FrameUnreadable(context.Message.Bytes.Length, exception);
         }
         catch (Exception exception) when (!stopping.IsCancellationRequested)
         {
-            Log.FrameFailed(logger, exception, queue());
+            log.DeliveryBroke(queue(), exception);
             throw;
         }
         finally

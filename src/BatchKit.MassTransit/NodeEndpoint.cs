@@ -132,7 +132,7 @@ internal sealed class NodeEndpoint(BusConnection connection, EndpointWatch watch
 }
 
 /// <summary>Tracks whether a receive endpoint receives, and why not.</summary>
-internal sealed class EndpointWatch(Func<string> queue, BusConnection connection, ConnectionReporter reporter, TimeProvider timeProvider, ILogger logger)
+internal sealed class EndpointWatch(Func<string> queue, BusConnection connection, ConnectionReporter reporter, TimeProvider timeProvider, ReceiverLog log)
 {
     private readonly TaskCompletionSource _ready = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private volatile TaskCompletionSource _faulted = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -175,7 +175,7 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
     public void SetTopologyFault(string? fault, bool isRepeat = false)
     {
         if (fault is not null && fault != _topologyFault && !isRepeat)
-            Log.TopologyWrong(logger, queue(), fault);
+            log.Impaired(queue(), fault);
         _topologyFault = fault;
     }
 
@@ -198,7 +198,7 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
         _fault = null;
         _isInterrupted = _isStopping = false;
         _ready.TrySetResult();
-        Log.Receiving(logger, queue());
+        log.Receiving(queue(), connection.Target);
         reporter.Open();
     }
 
@@ -231,7 +231,7 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
             _fault = reason;
         // MassTransit calls this for each failed attempt to connect; only the first of an outage is logged.
         if (!_isInterrupted)
-            Log.ReceivingInterrupted(logger, queue(), reason);
+            log.Ended(queue(), reason);
         _isInterrupted = true;
         reporter.Lose(reason);
         if (!_isStopping)

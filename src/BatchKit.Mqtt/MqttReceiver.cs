@@ -30,6 +30,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
+    private readonly ReceiverLog _log;
     private readonly ReceivingSession _session;
     private readonly MqttLink _link;
 
@@ -73,6 +74,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
+        _log = new ReceiverLog(_logger, _timeProvider);
         _lease = leasesNode && options.EnvelopePrefix is not null ? new MqttNodeLease(options, node, _timeProvider, _logger) : null;
         _session = CreateSession(node, publisher: null);
         var clientId = $"{options.ClientId ?? $"batchkit-{Guid.NewGuid():N}"}-receiver";
@@ -103,6 +105,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
+        _log = new ReceiverLog(_logger, _timeProvider);
         _transport = transport;
         _lease = leasesNode && _options.EnvelopePrefix is not null ? new MqttNodeLease(_options, node, _timeProvider, _logger) : null;
         _session = CreateSession(node, transport.Queue);
@@ -166,8 +169,8 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         catch (Exception exception) when (exception is TimeoutException or OperationCanceledException)
         {
             if (_session.IsDelivering)
-                ReceiverLog.FrameAbandoned(_logger, _link.Target, _options.StopTimeout);
-            _isGivenUp = !await ReceiverLifetime.AbandonAsync(ending, _abandoning, _link.Target, _timeProvider, _logger).ConfigureAwait(false);
+                _log.FrameAbandoned(_link.Target, _options.StopTimeout);
+            _isGivenUp = !await ReceiverLifetime.AbandonAsync(ending, _abandoning, _link.Target, _timeProvider, _log).ConfigureAwait(false);
         }
 
         _session.Close();
@@ -194,9 +197,9 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
 
     private ReceivingSession CreateSession(NodeNumber node, PublishQueue? publisher)
     {
-        Func<IArrivals> create = _options.EnvelopePrefix is null ? () => new TopicArrivals(node.Value, _logger) : () => new FrameArrivals(_logger);
+        Func<IArrivals> create = _options.EnvelopePrefix is null ? () => new TopicArrivals(node.Value, _log) : () => new FrameArrivals(_log);
         var subscriptions = new Lazy<IReadOnlyList<MqttSubscription>>(() => FindSubscriptions(_options, node));
-        return new ReceivingSession(_options, subscriptions, create, _receiver, _timeProvider, _logger, _lease, publisher, _abandoning.Token);
+        return new ReceivingSession(_options, subscriptions, create, _receiver, _timeProvider, _log, _lease, publisher, _abandoning.Token);
     }
 
     private static IReadOnlyList<MqttSubscription> FindSubscriptions(MqttOptions options, NodeNumber node) => options.EnvelopePrefix is { } prefix

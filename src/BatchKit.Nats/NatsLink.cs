@@ -15,6 +15,8 @@ internal sealed class NatsLink : IAsyncDisposable
     // A server that is gone without a word is noticed within two of them.
     private static readonly TimeSpan PingInterval = TimeSpan.FromSeconds(10);
 
+    private const string Client = "client";
+
     private readonly GuardedLogger _logger;
     private readonly bool _isOurs;
     private readonly ConnectionReporters _reporters = new();
@@ -70,7 +72,7 @@ internal sealed class NatsLink : IAsyncDisposable
         {
             var fault = $"{Target} can't be reached: {FailureText.MessageOf(exception.InnerException ?? exception)}";
             if (fault != _fault)
-                Log.ConnectFailed(_logger, fault);
+                ConnectionLog.Failed(_logger, Client, fault);
             _fault = fault;
             _reporters.Lose(fault);
             throw new IOException(fault, exception);
@@ -119,7 +121,7 @@ internal sealed class NatsLink : IAsyncDisposable
     private ValueTask OnOpenedAsync(object? sender, NatsEventArgs change)
     {
         _fault = null;
-        Log.Connected(_logger, Target);
+        ConnectionLog.Connected(_logger, Client, Target);
         _reporters.Open();
         return default;
     }
@@ -129,7 +131,7 @@ internal sealed class NatsLink : IAsyncDisposable
         if (_isDisposed)
             return default;
         _fault = $"The connection to {Target} was lost.";
-        Log.ConnectionLost(_logger, Target);
+        ConnectionLog.Lost(_logger, Client, Target, "NATS.Net does not tell why.");
         _reporters.Lose(_fault);
         return default;
     }

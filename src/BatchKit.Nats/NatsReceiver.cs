@@ -64,7 +64,7 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
         _frames = new FrameReceiver(receiver, new LoggerOf<FrameReceiver>(_logger));
         _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", link.Target, metrics, "nats", options.Prefix);
         _lease = options is { DeclareTopology: true, Delivery: NatsDelivery.AtLeastOnce } ? new NatsNodeLease(link, _topology.Bucket, options.Replicas, node, _timeProvider) : null;
-        _dropped = new FrameDrops("batchkit.nats.dropped", buffer, meterFactory, _timeProvider, _logger.Faults);
+        _dropped = new FrameDrops("batchkit.nats.dropped", buffer, meterFactory, _logger.Faults);
     }
 
     /// <summary>How many received frames were dropped because more than <see cref="NatsOptions.MaxWaitingFrames"/> waited.</summary>
@@ -153,8 +153,7 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
             var fault = await TryReceiveAsync().ConfigureAwait(false);
             if (_lifetime.Stopping.IsCancellationRequested)
                 break;
-            if (fault != _lifetime.Fault)
-                Log.ReceivingEnded(_logger, _options.Prefix, fault);
+            _lifetime.Log.Ended(_options.Prefix, fault);
             _lifetime.Tried(fault);
             await _lifetime.PauseAsync(_schedule.DelayAfter(++_failures, Random.Shared)).ConfigureAwait(false);
         }
@@ -181,7 +180,7 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
 
             // Another process may have the number: the frame in hand goes back. Told at once, because the next hop may keep it.
             var reason = await lost!.ConfigureAwait(false);
-            Log.ReceivingEnded(_logger, _options.Prefix, reason);
+            _lifetime.Log.Ended(_options.Prefix, reason);
             _lifetime.Fault = reason;
             await ending.CancelAsync().ConfigureAwait(false);
             _ = _logger.Faults.CancelAsync(abandoning);
@@ -220,14 +219,14 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
     private void Begin()
     {
         _failures = 0;
-        Log.Receiving(_logger, _node.Value, _options.Prefix, _link.Target);
+        _lifetime.Log.Receiving($"{_options.Prefix}, node {_node.Value},", _link.Target);
         _lifetime.Tried(fault: null);
     }
 
     private void CountDropped()
     {
-        if (_dropped.Add() is { } count)
-            Log.FramesDropped(_logger, count, _options.MaxWaitingFrames);
+        _dropped.Add();
+        _lifetime.Log.FramesDropped($"{nameof(NatsOptions)}.{nameof(NatsOptions.MaxWaitingFrames)}", _options.MaxWaitingFrames);
     }
 
     // A successor then finds the number free at once. If this fails, the server frees it when the lease's time is over.

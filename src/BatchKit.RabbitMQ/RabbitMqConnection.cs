@@ -167,7 +167,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             var open = await attempt.WaitAsync(either.Token).ConfigureAwait(false);
             _failure = null;
             _open = open;
-            Log.Connected(_logger, _connector.Purpose, Target);
+            ConnectionLog.Connected(_logger, _connector.Purpose, Target);
             _reporter.Open();
             if (!open.Channel.IsOpen)
                 _reporter.Lose("The connection ended at once.");
@@ -229,7 +229,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         var failure = _connector.Explain(exception, timedOut);
         var text = FailureText.MessageOf(failure);
         if (_failure is null || FailureText.MessageOf(_failure) != text)
-            Log.ConnectFailed(_logger, _connector.Purpose, text);
+            ConnectionLog.Failed(_logger, _connector.Purpose, text);
         _failure = failure;
         _reporter.Lose(text);
         return failure;
@@ -250,7 +250,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private Task OnShutdownAsync(object sender, ShutdownEventArgs reason)
     {
         if (reason.Initiator != ShutdownInitiator.Application)
-            Log.ConnectionLost(_logger, _connector.Purpose, Target, reason.ReplyText);
+            ConnectionLog.Lost(_logger, _connector.Purpose, Target, reason.ReplyText);
         return Task.CompletedTask;
     }
 

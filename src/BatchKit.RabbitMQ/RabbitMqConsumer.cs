@@ -1,6 +1,5 @@
 using BatchKit.Diagnostics;
 using BatchKit.Transports;
-using Microsoft.Extensions.Logging;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Events;
 using RabbitMQ.Client.Exceptions;
@@ -15,10 +14,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
     // Null where nothing is declared.
     private readonly RabbitMqGroupBindings? _groups;
     private readonly string _queue;
-    private readonly ILogger _logger;
-
-    // Cancels the current frame, when a stop has reached its time limit.
-    private readonly CancellationToken _abandon;
+    private readonly ReceiverLifetime _lifetime;
 
     private readonly TaskCompletionSource<string> _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
@@ -30,14 +26,13 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
     // Completes when the frame that was in hand at the close is done.
     private TaskCompletionSource? _done;
 
-    public RabbitMqConsumer(IChannel channel, BatchReceiver receiver, RabbitMqGroupBindings? groups, string queue, ILogger logger, CancellationToken abandon)
+    public RabbitMqConsumer(IChannel channel, BatchReceiver receiver, RabbitMqGroupBindings? groups, string queue, ReceiverLifetime lifetime)
         : base(channel)
     {
         _receiver = receiver;
         _groups = groups;
         _queue = queue;
-        _logger = logger;
-        _abandon = abandon;
+        _lifetime = lifetime;
         channel.ChannelShutdownAsync += OnShutdownAsync;
         channel.CallbackExceptionAsync += OnClientFailedAsync;
     }
@@ -64,7 +59,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         {
             await ReceiveAsync(deliveryTag, properties, body).ConfigureAwait(false);
         }
-        catch (OperationCanceledException) when (_abandon.IsCancellationRequested)
+        catch (OperationCanceledException) when (_lifetime.Abandoning.IsCancellationRequested)
         {
             _ended.TrySetResult("The receiver stopped.");
         }
@@ -75,7 +70,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         }
         catch (Exception exception)
         {
-            Log.FrameFailed(_logger, exception, _queue);
+            _lifetime.Log.DeliveryBroke(_queue, exception);
             _ = Close();
             _ended.TrySetResult(FailureText.MessageOf(exception));
         }
@@ -103,11 +98,11 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         try
         {
             // The client's buffer is valid until this method returns, and the receiver does not use it after that.
-            await _receiver.ReceiveAsync(body, _abandon).ConfigureAwait(false);
+            await _receiver.ReceiveAsync(body, _lifetime.Abandoning).ConfigureAwait(false);
         }
         catch (FrameFormatException exception)
         {
-            Log.FrameRejected(_logger, exception, body.Length, _queue);
+            _lifetime.Log.FrameUnreadable(body.Length, exception);
             await Channel.BasicRejectAsync(deliveryTag, requeue: false, CancellationToken.None).ConfigureAwait(false);
             return;
         }

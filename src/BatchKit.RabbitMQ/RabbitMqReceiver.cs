@@ -167,7 +167,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             {
                 fault = await ReceiveAsync().ConfigureAwait(false);
                 if (!_lifetime.Stopping.IsCancellationRequested)
-                    Log.ReceivingEnded(_logger, Queue, fault);
+                    _lifetime.Log.Ended(Queue, fault);
             }
             catch (OperationCanceledException) when (_lifetime.Stopping.IsCancellationRequested)
             {
@@ -175,10 +175,10 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             }
             catch (Exception exception)
             {
-                // The connection has already logged its own failures (IOException). A failure that repeats is logged once. A new connection also ends failures of other kinds.
+                // The connection has already logged its own failures (IOException). A new connection also ends failures of other kinds.
                 fault = FailureText.MessageOf(exception);
-                if (exception is not IOException && fault != _lifetime.Fault)
-                    Log.ReceivingEnded(_logger, Queue, fault);
+                if (exception is not IOException)
+                    _lifetime.Log.Ended(Queue, fault);
             }
 
             _lifetime.Tried(fault);
@@ -199,7 +199,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     private async Task<string?> ReceiveAsync(bool exclusive)
     {
         var open = await _connection.OpenAsync(_lifetime.Stopping).ConfigureAwait(false);
-        var consumer = new RabbitMqConsumer(open.Channel, _receiver, _groups, Queue, _logger, _lifetime.Abandoning);
+        var consumer = new RabbitMqConsumer(open.Channel, _receiver, _groups, Queue, _lifetime);
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(_lifetime.Stopping);
         var binding = Task.CompletedTask;
         try
@@ -209,7 +209,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             else if (!await RabbitMqTopology.TryConsumeGivenAsync(open.Channel, Queue, exclusive, consumer, _lifetime.Stopping).ConfigureAwait(false))
                 return null;
             _failures = 0;
-            Log.Receiving(_logger, Queue, _connection.Target);
+            _lifetime.Log.Receiving(Queue, _connection.Target);
             _lifetime.Tried(fault: null);
             binding = BindGroupsAsync(open, consumer, ending.Token);
             // Known at once, although what follows waits for the frame in hand.
@@ -283,7 +283,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     private void SetFault(string? fault, bool isRepeat = false)
     {
         if (fault is not null && fault != _lifetime.Fault && !isRepeat)
-            Log.TopologyWrong(_logger, Queue, fault);
+            _lifetime.Log.Impaired(Queue, fault);
         _lifetime.Fault = fault;
     }
 

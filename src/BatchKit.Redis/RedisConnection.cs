@@ -8,6 +8,9 @@ namespace BatchKit.Redis;
 /// <summary>A connection to the server: the application's, or one of our own that connects at the first use.</summary>
 internal sealed class RedisConnection : IAsyncDisposable
 {
+    private const string Client = "client";
+    private const string Loss = "Output for other nodes is lost until it is back.";
+
     private readonly GuardedLogger _logger;
     private readonly ConfigurationOptions _settings;
     private readonly IConnectionMultiplexer? _application;
@@ -87,16 +90,16 @@ internal sealed class RedisConnection : IAsyncDisposable
         redis.ConnectionFailed += OnFailed;
         redis.ConnectionRestored += OnRestored;
         if (redis.IsConnected)
-            Log.Connected(_logger, Target);
+            ConnectionLog.Connected(_logger, Client, Target);
         else
-            Log.NotConnected(_logger, Target);
+            ConnectionLog.Failed(_logger, Client, $"{Target} has not answered yet. {Loss}");
         return _redis = redis;
     }
 
     private void OnFailed(object? sender, ConnectionFailedEventArgs change)
     {
         var reason = change.Exception is { } exception ? FailureText.MessageOf(exception) : change.FailureType.ToString();
-        Log.ConnectionLost(_logger, Target, reason);
+        ConnectionLog.Lost(_logger, Client, Target, $"{reason} {Loss}");
         _reporters.Lose(reason);
     }
 
@@ -104,7 +107,7 @@ internal sealed class RedisConnection : IAsyncDisposable
     {
         if (sender is not IConnectionMultiplexer { IsConnected: true })
             return;
-        Log.Connected(_logger, Target);
+        ConnectionLog.Connected(_logger, Client, Target);
         _reporters.Open();
     }
 }

@@ -60,7 +60,7 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
         _lifetime = new ReceiverLifetime(_timeProvider, _logger);
         _frames = new FrameReceiver(receiver, new LoggerOf<FrameReceiver>(_logger));
         _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", connection.Target, metrics, "redis", options.Prefix);
-        _dropped = new FrameDrops("batchkit.redis.dropped", buffer, meterFactory, _timeProvider, _logger.Faults);
+        _dropped = new FrameDrops("batchkit.redis.dropped", buffer, meterFactory, _logger.Faults);
     }
 
     /// <summary>How many received frames were dropped because more than <see cref="RedisOptions.MaxWaitingFrames"/> waited.</summary>
@@ -136,7 +136,7 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
                 throw new IOException("The server has not confirmed the subscription.");
             _failures = 0;
             _lifetime.Tried(fault: null);
-            Log.Receiving(_logger, $"{pattern}", _connection.Target);
+            _lifetime.Log.Receiving($"{pattern}", _connection.Target);
             await DeliverAsync(queue, stopping).ConfigureAwait(false);
         }
         catch (Exception exception) when (!stopping.IsCancellationRequested)
@@ -148,7 +148,7 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
             if (!isSoon)
             {
                 _lifetime.Tried(_lifetime.Fault);
-                Log.SubscribeFailed(_logger, _connection.Target, reason);
+                _lifetime.Log.Ended($"{pattern}", _lifetime.Fault);
             }
 
             await Task.Delay(isSoon ? SoonDelay : RetryDelay, _timeProvider, stopping).ConfigureAwait(false);
@@ -195,7 +195,7 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
 
     private void CountDropped()
     {
-        if (_dropped.Add() is { } count)
-            Log.FramesDropped(_logger, count, _options.MaxWaitingFrames);
+        _dropped.Add();
+        _lifetime.Log.FramesDropped($"{nameof(RedisOptions)}.{nameof(RedisOptions.MaxWaitingFrames)}", _options.MaxWaitingFrames);
     }
 }

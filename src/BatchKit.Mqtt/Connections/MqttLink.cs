@@ -185,7 +185,7 @@ internal sealed class MqttLink : IAsyncDisposable
         else if (_unexplainedEnds > 1)
             Log.EndedAgain(_logger, _purpose, Target, _unexplainedEnds);
         else
-            Log.ConnectionLost(_logger, _purpose, Target, reason);
+            ConnectionLog.Lost(_logger, _purpose, Target, reason);
     }
 
     private async Task<MqttConnection?> TryConnectAsync(CancellationToken cancellationToken)
@@ -197,7 +197,7 @@ internal sealed class MqttLink : IAsyncDisposable
             _cleanStart = false;
             _fault = null;
             _isConnected = true;
-            Log.Connected(_logger, _purpose, Target);
+            ConnectionLog.Connected(_logger, _purpose, Target);
             _reporter.Open();
             return connection;
         }
@@ -208,7 +208,7 @@ internal sealed class MqttLink : IAsyncDisposable
             var isNew = _fault != fault;
             _fault = fault;
             if (isNew)
-                Log.ConnectFailed(_logger, _purpose, fault);
+                ConnectionLog.Failed(_logger, _purpose, fault);
             // A failed attempt means that the broker is unavailable, not that another client takes the session.
             (_sessionLosses, _unexplainedEnds) = (0, 0);
             _reporter.Lose(fault);

@@ -6,7 +6,6 @@ using System.Text;
 using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
-using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Mqtt.Receiving;
 
@@ -14,8 +13,6 @@ namespace BatchKit.Mqtt.Receiving;
 internal interface IArrivals
 {
     bool IsEmpty { get; }
-
-    ILogger Logger { get; }
 
     /// <summary>Copies the content of a PUBLISH.</summary>
     void Add(in ReceivedPublish publish);
@@ -31,7 +28,7 @@ internal interface IArrivals
 }
 
 /// <summary>Messages on any topics: consecutive messages on one topic become a batch for the handle with that name. The batches are numbered here.</summary>
-internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
+internal sealed class TopicArrivals(int node, ReceiverLog log) : IArrivals
 {
     // A frame's reader refuses more than 65,536 batches.
     private const int MaxBatchesInFrame = 4096;
@@ -42,7 +39,7 @@ internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
     private static readonly MessageHeader Retained = new() { IsRetained = true };
 
     private readonly ProducerId _producer = new(node, MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long))), Partition: 0);
-    private readonly ObserverFaults _faults = GuardedLogger.Of(logger).Faults;
+    private readonly ObserverFaults _faults = log.Logger.Faults;
     private readonly TopicHandles _handles = new();
     private readonly List<(OutputHandle Handle, int Start, int Length, MessageHeader? Header)> _messages = [];
     private readonly List<BatchMessage> _run = [];
@@ -52,8 +49,6 @@ internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
     private long _lastNumber;
 
     public bool IsEmpty => _messages.Count == 0;
-
-    public ILogger Logger => logger;
 
     public void Add(in ReceivedPublish publish)
     {
@@ -84,7 +79,7 @@ internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
                 }
                 catch (FrameFormatException exception)
                 {
-                    Log.MessageDropped(logger, exception, MqttTopics.Show(_messages[first].Handle.Name!), _messages[first].Length);
+                    Log.MessageDropped(log, exception, MqttTopics.Show(_messages[first].Handle.Name!), _messages[first].Length);
                 }
             }
         }
@@ -193,13 +188,11 @@ internal sealed class TopicHandles
 }
 
 /// <summary>Messages that each contain a frame.</summary>
-internal sealed class FrameArrivals(ILogger logger) : IArrivals
+internal sealed class FrameArrivals(ReceiverLog log) : IArrivals
 {
     private readonly List<(byte[] Array, int Length)> _frames = [];
 
     public bool IsEmpty => _frames.Count == 0;
-
-    public ILogger Logger => logger;
 
     public void Add(in ReceivedPublish publish)
     {
@@ -237,7 +230,7 @@ internal sealed class FrameArrivals(ILogger logger) : IArrivals
         catch (FrameFormatException exception)
         {
             // The frame can never be delivered, and without an acknowledgement the broker would send it again for ever. The receiver has counted it.
-            Log.FrameDropped(logger, frame.Length, FailureText.MessageOf(exception));
+            log.FrameUnreadable(frame.Length, exception);
         }
     }
 }

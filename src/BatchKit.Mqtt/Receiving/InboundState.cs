@@ -1,15 +1,15 @@
-using Microsoft.Extensions.Logging;
+using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Receiving;
 
 /// <summary>What a receiver keeps from connection to connection. Thread-safe, except for <see cref="Quarantine"/>.</summary>
-internal sealed class InboundState(ILogger logger)
+internal sealed class InboundState(ReceiverLog log)
 {
     // Guards the field below it: one task delivers while another reads.
     private readonly Lock _lock = new();
     private readonly HashSet<ushort> _delivered = [];
 
-    public Quarantine Quarantine { get; } = new(logger);
+    public Quarantine Quarantine { get; } = new(log);
 
     /// <summary>True when a message of QoS 2 was delivered and the broker may still send it again (MQTT 5, section 4.3.3).</summary>
     public bool IsDelivered(ushort packetId)

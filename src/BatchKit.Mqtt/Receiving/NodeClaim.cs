@@ -4,6 +4,7 @@ using System.Text;
 using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
+using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Receiving;
 
@@ -55,7 +56,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     {
         (_number, _timeProvider, _logger) = (number, timeProvider, logger);
         _evidence = new ClaimEvidence(timeProvider);
-        _quarantine = new Quarantine(logger);
+        _quarantine = new Quarantine(new ReceiverLog(logger, timeProvider));
         _holder = NodeTakenException.NameHolder(_id);
         _siblings = EnvelopeTopics.Leases(options.EnvelopePrefix!, number);
         _topic = _siblings + _id;

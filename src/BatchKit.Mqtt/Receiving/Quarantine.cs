@@ -1,7 +1,7 @@
 using System.Text;
 using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
-using Microsoft.Extensions.Logging;
+using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Receiving;
 
@@ -9,7 +9,7 @@ namespace BatchKit.Mqtt.Receiving;
 /// Keeps a PUBLISH that breaks the protocol from stopping what comes behind it. The first one closes the connection, as section 4.13 asks. The broker has then been told, and may send it on each
 /// connection again, so later ones are skipped with their acknowledgement. See docs/decisions/0137.
 /// </summary>
-internal sealed class Quarantine(ILogger logger)
+internal sealed class Quarantine(ReceiverLog log)
 {
     private bool _hasClosed;
     private long _skipped;
@@ -32,7 +32,7 @@ internal sealed class Quarantine(ILogger logger)
         {
             publish = DamagedPublish.Read(header, body);
             Interlocked.Increment(ref _skipped);
-            Log.MessageSkipped(logger, header.BodyBytes + header.OmittedBytes, ShowTopic(publish), FailureText.MessageOf(exception));
+            Log.MessageSkipped(log, header.BodyBytes + header.OmittedBytes, ShowTopic(publish), exception);
             return false;
         }
         catch (MqttProtocolException)
@@ -44,7 +44,7 @@ internal sealed class Quarantine(ILogger logger)
         if (publish.OmittedBytes == 0)
             return true;
         Interlocked.Increment(ref _skipped);
-        Log.MessageOmitted(logger, ShowTopic(publish), publish.OmittedBytes);
+        Log.MessageOmitted(log, ShowTopic(publish), publish.OmittedBytes);
         return false;
     }
 

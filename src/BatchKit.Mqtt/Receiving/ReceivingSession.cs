@@ -3,7 +3,6 @@ using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Mqtt.Publishing;
 using BatchKit.Transports;
-using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Mqtt.Receiving;
 
@@ -13,12 +12,12 @@ namespace BatchKit.Mqtt.Receiving;
 /// <param name="createArrivals">Creates what collects the messages of one read.</param>
 /// <param name="receiver">Gets the messages.</param>
 /// <param name="timeProvider">The time.</param>
-/// <param name="logger">Where it logs.</param>
+/// <param name="log">Where it logs.</param>
 /// <param name="lease">The lease of the number in the subscriptions; null for none. Nothing is received while another process has the number.</param>
 /// <param name="publisher">Publishes over the same connections; null for connections that only receive.</param>
 /// <param name="abandon">Gives up the delivery under way.</param>
 internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<MqttSubscription>> subscriptions, Func<IArrivals> createArrivals, BatchReceiver receiver,
-    TimeProvider timeProvider, ILogger logger, MqttNodeLease? lease, PublishQueue? publisher, CancellationToken abandon) : IConnectionUser
+    TimeProvider timeProvider, ReceiverLog log, MqttNodeLease? lease, PublishQueue? publisher, CancellationToken abandon) : IConnectionUser
 {
     // Without a publisher it is the only packet of the connection with an id, so any id will do.
     private const ushort SubscribePacketId = 1;
@@ -27,7 +26,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
     private readonly TaskCompletionSource _firstAttempt = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private readonly IArrivals _arrivals = createArrivals();
-    private readonly InboundState _state = new(logger);
+    private readonly InboundState _state = new(log);
     private volatile ISubscribedConnection? _connection;
     private Task _lastDelivery = Task.CompletedTask;
     private volatile bool _isStopped;
@@ -188,7 +187,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         {
             if (FindUnsupported(subscription, connection.Limits) is not { } unsupported)
                 continue;
-            Log.SubscriptionRefused(logger, MqttTopics.Show(subscription.Filter), target, unsupported);
+            Log.SubscriptionRefused(log.Logger, MqttTopics.Show(subscription.Filter), target, unsupported);
             fault ??= unsupported;
         }
 
@@ -198,18 +197,18 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
             if (suback.ReasonCodes[index] >= MqttReasonCode.UnspecifiedError)
             {
                 var reason = Describe(suback, index);
-                Log.SubscriptionRefused(logger, filter, target, reason);
+                Log.SubscriptionRefused(log.Logger, filter, target, reason);
                 fault ??= $"{target} refused the subscription {filter}: {reason}";
             }
             else if ((int)suback.ReasonCodes[index] < (int)_supported[index].QualityOfService)
             {
-                Log.SubscriptionLowered(logger, filter, target);
+                Log.SubscriptionLowered(log.Logger, filter, target);
             }
         }
 
         _fault = fault;
         if (fault is null)
-            Log.Receiving(logger, _supported.Count, target);
+            log.Receiving($"{_supported.Count} subscriptions", target);
     }
 
     // Brokers react differently to an unsupported subscription; some close the connection.

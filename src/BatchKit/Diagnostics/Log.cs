@@ -132,12 +132,6 @@ internal static partial class Log
             MessagesGivenUp(logger, messages, deliveryTimeout, events.Amount, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
-    public static void FrameDropped(this ILogger logger, LogThrottle throttle, int bytes, Exception exception)
-    {
-        if (throttle.TryBegin(204, string.Empty, amount: 1, out var events))
-            FrameDropped(logger, bytes, events.Count, FailureText.Describe(exception), events.TraceOf(exception));
-    }
-
     public static void FramesRejected(this ILogger logger, LogThrottle throttle, string reason, TimeSpan period)
     {
         if (throttle.TryBegin(206, string.Empty, amount: 1, out var events))
@@ -161,9 +155,6 @@ internal static partial class Log
 
     [LoggerMessage(203, LogLevel.Warning, "The next hop did not accept {Batches} received batches with {Messages} messages within DeliveryTimeout ({DeliveryTimeout}); they were refused. Such refusals since the last such line: {Count}. {Cause}")]
     private static partial void ReceivedBatchesGivenUp(ILogger logger, int batches, int messages, TimeSpan deliveryTimeout, long count, string cause, Exception? exception);
-
-    [LoggerMessage(204, LogLevel.Warning, "A received frame of {Bytes} bytes is not readable and was dropped. Such frames since the last such line: {Count}. {Cause}")]
-    private static partial void FrameDropped(ILogger logger, int bytes, long count, string cause, Exception? exception);
 
     [LoggerMessage(205, LogLevel.Warning, "{Messages} received messages were refused: the next hop failed for longer than DeliveryTimeout ({DeliveryTimeout}). Such messages since the last such line: {Total}. {Cause}")]
     private static partial void MessagesGivenUp(ILogger logger, int messages, TimeSpan deliveryTimeout, long total, string cause, Exception? exception);

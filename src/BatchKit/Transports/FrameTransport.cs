@@ -192,8 +192,7 @@ internal sealed partial class FrameTransportOptionsValidator : IValidateOptions<
 public sealed class FrameReceiver
 {
     private readonly BatchReceiver _receiver;
-    private readonly ILogger _logger;
-    private readonly LogThrottle _throttle;
+    private readonly ReceiverLog _log;
 
     /// <summary>Creates a receiver.</summary>
     /// <param name="receiver">Drops repeats, and hands batches to the next hop. It belongs to this receiver alone.</param>
@@ -202,8 +201,7 @@ public sealed class FrameReceiver
     {
         ArgumentNullException.ThrowIfNull(receiver);
         _receiver = receiver;
-        _throttle = new LogThrottle(receiver.TimeProvider);
-        _logger = GuardedLogger.Of(logger);
+        _log = new ReceiverLog(GuardedLogger.Of(logger), receiver.TimeProvider);
     }
 
     /// <summary>Receives one frame. Completing means: acknowledge it to the broker.</summary>
@@ -219,7 +217,7 @@ public sealed class FrameReceiver
         }
         catch (FrameFormatException exception)
         {
-            _logger.FrameDropped(_throttle, frame.Length, exception);
+            _log.FrameUnreadable(frame.Length, exception);
         }
     }
 

@@ -1,5 +1,4 @@
 using BatchKit.Diagnostics;
-using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Transports;
 
@@ -17,7 +16,6 @@ internal sealed class ReceiverLifetime : IDisposable
     public static readonly string HeldFault = $"The next transport or handler has had a frame for longer than {HeldLimit}.";
 
     private readonly TimeProvider _timeProvider;
-    private readonly GuardedLogger _logger;
     private readonly CancellationTokenSource _stopping = new();
     private readonly CancellationTokenSource _abandoning = new();
     private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -29,10 +27,12 @@ internal sealed class ReceiverLifetime : IDisposable
 
     public ReceiverLifetime(TimeProvider timeProvider, GuardedLogger logger)
     {
-        (_timeProvider, _logger) = (timeProvider, logger);
+        (_timeProvider, Log) = (timeProvider, new ReceiverLog(logger, timeProvider));
         // Read now: work that was given up uses them when the sources are disposed of.
         (Stopping, Abandoning) = (_stopping.Token, _abandoning.Token);
     }
+
+    public ReceiverLog Log { get; }
 
     /// <summary>Cancelled when no further frame is to be received.</summary>
     public CancellationToken Stopping { get; }
@@ -84,15 +84,15 @@ internal sealed class ReceiverLifetime : IDisposable
         if (_isGivenUp)
             return false;
         // Not awaited, here and below: a callback of the next hop may hang.
-        _ = _logger.Faults.CancelAsync(_stopping);
+        _ = Log.Logger.Faults.CancelAsync(_stopping);
         if (limit > TimeSpan.Zero)
         {
             if (await EndsAsync(_running, limit, _timeProvider, cancellationToken).ConfigureAwait(false))
                 return true;
-            ReceiverLog.FrameAbandoned(_logger, source, limit);
+            Log.FrameAbandoned(source, limit);
         }
 
-        _isGivenUp = !await AbandonAsync(_running, _abandoning, source, _timeProvider, _logger).ConfigureAwait(false);
+        _isGivenUp = !await AbandonAsync(_running, _abandoning, source, _timeProvider, Log).ConfigureAwait(false);
         return !_isGivenUp;
     }
 
@@ -109,14 +109,14 @@ internal sealed class ReceiverLifetime : IDisposable
     /// <param name="abandoning">Cancels it. What its callbacks throw is counted.</param>
     /// <param name="source">What the log calls what it receives from.</param>
     /// <param name="timeProvider">Measures the moment.</param>
-    /// <param name="logger">Is told when it does not end.</param>
+    /// <param name="log">Is told when it does not end.</param>
     /// <returns>Whether it has ended.</returns>
-    public static async Task<bool> AbandonAsync(Task work, CancellationTokenSource abandoning, string source, TimeProvider timeProvider, GuardedLogger logger)
+    public static async Task<bool> AbandonAsync(Task work, CancellationTokenSource abandoning, string source, TimeProvider timeProvider, ReceiverLog log)
     {
-        _ = logger.Faults.CancelAsync(abandoning);
+        _ = log.Logger.Faults.CancelAsync(abandoning);
         if (await EndsAsync(work, EndLimit, timeProvider, CancellationToken.None).ConfigureAwait(false))
             return true;
-        ReceiverLog.HopRemains(logger, source, EndLimit);
+        log.HopRemains(source, EndLimit);
         return false;
     }
 
@@ -141,19 +141,4 @@ internal sealed class ReceiverLifetime : IDisposable
         await work.ConfigureAwait(false);
         return true;
     }
-}
-
-/// <summary>What each package logs of its receivers' stops, below the receiver's own category.</summary>
-/// <remarks>Defined by hand: a package with two generated classes could not be built again to the same bytes.</remarks>
-internal static class ReceiverLog
-{
-    private static readonly Action<ILogger, string, TimeSpan, Exception?> AbandonedMessage = LoggerMessage.Define<string, TimeSpan>(
-        LogLevel.Warning, new EventId(210, nameof(FrameAbandoned)), "The receiver of {Source} stopped without finishing what it had in hand within StopTimeout ({Limit}).");
-
-    private static readonly Action<ILogger, string, TimeSpan, Exception?> RemainsMessage = LoggerMessage.Define<string, TimeSpan>(
-        LogLevel.Error, new EventId(211, nameof(HopRemains)), "The next hop of the receiver of {Source} did not end within {Limit} although its send was cancelled. The receiver stopped without it.");
-
-    public static void FrameAbandoned(ILogger logger, string source, TimeSpan limit) => AbandonedMessage(logger, source, limit, null);
-
-    public static void HopRemains(ILogger logger, string source, TimeSpan limit) => RemainsMessage(logger, source, limit, null);
 }

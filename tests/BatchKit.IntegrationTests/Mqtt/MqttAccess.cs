@@ -43,7 +43,7 @@ internal sealed class MqttAccess : IAsyncDisposable
     {
         using var stop = new CancellationTokenSource();
         var publishing = _transport.PublishManyAsync(new[] { new MqttMessage("access", Some.Bytes("in")) }, stop.Token).AsTask();
-        await _log.WaitForAsync(2401);
+        await _log.WaitForAsync(221);
         var fault = _transport.Fault;
         await stop.CancelAsync();
         await Assert.ThrowsAnyAsync<Exception>(() => publishing.WithinDeadline());

@@ -7,7 +7,7 @@ namespace BatchKit.IntegrationTests.Mqtt;
 public sealed class MqttCredentialsTests
 {
     private const string Secret = "s3cr3t-of-this-test";
-    private const int Connected = 2400;
+    private const int Connected = 220;
 
     [Theory]
     [InlineData(MqttVersion.V5)]

@@ -11,7 +11,7 @@ namespace BatchKit.IntegrationTests.Mqtt;
 /// <summary>A node's number: leased where none is set, checked where one is, and free again when its process ends.</summary>
 public sealed class MqttNodeTests(MosquittoFixture fixture)
 {
-    private const int ConnectionLost = 2402;
+    private const int ConnectionLost = 222;
 
     private readonly string _prefix = Some.Name("frames");
 

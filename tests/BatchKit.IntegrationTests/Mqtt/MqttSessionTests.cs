@@ -39,7 +39,7 @@ public sealed class MqttSessionTests(MosquittoFixture fixture)
     [Theory]
     [InlineData(MqttVersion.V5)]
     [InlineData(MqttVersion.V311)]
-    public async Task A_frame_of_a_newer_version_is_refused_and_counted_and_those_around_it_arrive(MqttVersion version)
+    public async Task Frames_of_a_newer_version_are_refused_counted_and_logged_once_and_those_around_them_arrive(MqttVersion version)
     {
         var options = MqttSome.Envelope(await fixture.GetAsync(), options => options.Version = version);
         using var log = new LogCollector();
@@ -48,12 +48,12 @@ public sealed class MqttSessionTests(MosquittoFixture fixture)
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
         await using var transport = new MqttTransport(MqttSome.Options(options.Server, options => options.Version = version));
 
-        await transport.PublishManyAsync(Enumerable.Range(0, 100).Select(number => Message(number, isNewer: number == 50)).ToArray()).WithinDeadline();
-        await _arrived.WaitForMessagesAsync(99);
+        await transport.PublishManyAsync(Enumerable.Range(0, 100).Select(number => Message(number, isNewer: number is 50 or 51)).ToArray()).WithinDeadline();
+        await _arrived.WaitForMessagesAsync(98);
 
-        Assert.Equal(Some.Lines(100).Where(static (_, number) => number != 50), _arrived.Texts);
-        Assert.Equal((99, 1), (receiver.GetStatistics().ReceivedFrames, receiver.GetStatistics().MalformedFrames));
-        Assert.Contains("version 3", Assert.Single(log.Entries, static entry => entry.Id == 2443).Text, StringComparison.Ordinal);
+        Assert.Equal(Some.Lines(100).Where(static (_, number) => number is not (50 or 51)), _arrived.Texts);
+        Assert.Equal((98, 2), (receiver.GetStatistics().ReceivedFrames, receiver.GetStatistics().MalformedFrames));
+        Assert.Contains("version 3", Assert.Single(log.Entries, static entry => entry.Id == 204).Text, StringComparison.Ordinal);
         Assert.Null(receiver.Fault);
 
         MqttMessage Message(int number, bool isNewer)

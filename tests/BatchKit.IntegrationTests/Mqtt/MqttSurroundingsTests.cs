@@ -14,7 +14,7 @@ public sealed class MqttSurroundingsTests
 {
     private const string User = "somebody";
     private const string Password = "right";
-    private const int ConnectFailed = 2401;
+    private const int ConnectFailed = 221;
 
     private readonly CollectingTransport _arrived = new();
     private readonly LogCollector _log = new();

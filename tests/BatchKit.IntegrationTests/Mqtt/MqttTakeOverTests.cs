@@ -8,7 +8,7 @@ namespace BatchKit.IntegrationTests.Mqtt;
 /// <summary>Two clients with the same id, which take the session from each other.</summary>
 public sealed class MqttTakeOverTests(MosquittoFixture fixture) : IDisposable
 {
-    private const int ConnectionLost = 2402;
+    private const int ConnectionLost = 222;
     private const int SessionTakenOver = 2403;
     private const int EndedAgain = 2405;
 

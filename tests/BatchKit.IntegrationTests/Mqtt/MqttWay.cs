@@ -13,7 +13,7 @@ internal sealed class MqttWay : IAsyncDisposable
     public const int Node = 1;
     public const int MessagesPerScope = 200;
 
-    private const int Connected = 2400;
+    private const int Connected = 220;
 
     private readonly LogCollector _receiversLog;
 

@@ -2,6 +2,7 @@ using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
 using RabbitMQ.Client.Exceptions;
 using static BatchKit.IntegrationTests.RabbitMQ.RabbitMqEnds;
 
@@ -70,20 +71,23 @@ public sealed class RabbitMqReceiverTests(RabbitMqFixture fixture)
     }
 
     [Fact]
-    public async Task A_malformed_frame_is_rejected_and_those_behind_it_arrive()
+    public async Task Malformed_frames_are_rejected_and_logged_once_and_those_behind_them_arrive()
     {
         var server = await fixture.GetAsync();
         var options = RabbitMqSome.Options(server);
+        using var log = new LogCollector();
         await using var probe = await RabbitMqProbe.ConnectAsync(server);
-        await using var receiver = await StartAsync(options, _arrived);
+        await using var receiver = new RabbitMqReceiver(options, Node, new BatchReceiver(_arrived), logger: new Logger<RabbitMqReceiver>(log));
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
         await using var transport = new RabbitMqTransport(options);
 
-        await probe.PublishAsync(options, "1", Some.RandomBytes(200));
+        for (var frame = 0; frame < 20; frame++)
+            await probe.PublishAsync(options, "1", Some.RandomBytes(200));
         await SendLinesAsync(transport, count: 1);
         await _arrived.WaitForMessagesAsync(1);
 
         await receiver.StopAsync(CancellationToken.None);
-        Assert.Equal(1, receiver.GetStatistics().MalformedFrames);
+        Assert.Equal((20, 1), (receiver.GetStatistics().MalformedFrames, log.Count(204)));
         Assert.Equal(0u, await probe.CountAsync(receiver.Queue));
     }
 

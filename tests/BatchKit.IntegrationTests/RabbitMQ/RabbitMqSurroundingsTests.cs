@@ -142,8 +142,8 @@ public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture, OwnRabbit
         await using var proxy = TcpProxy.Start(server.Host, server.Port);
         var options = RabbitMqSome.Options(server, proxy.Port);
         // Connections that were lost are logged by their own loops, all else of the receiver by the receiver's.
-        var receiving = new AmbientProbe(_arrived) { BackgroundIds = [2100, 2102, 2110, 2111] };
-        var sending = new AmbientProbe(_arrived) { BackgroundIds = [2102] };
+        var receiving = new AmbientProbe(_arrived) { BackgroundIds = [220, 222, 212, 213] };
+        var sending = new AmbientProbe(_arrived) { BackgroundIds = [222] };
         await using var receiver = new RabbitMqReceiver(options, Node, new BatchReceiver(receiving), logger: new Logger<RabbitMqReceiver>(receiving));
         await using var transport = new RabbitMqTransport(options, logger: new Logger<RabbitMqTransport>(sending));
 
@@ -155,7 +155,7 @@ public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture, OwnRabbit
         await _arrived.WaitForMessagesAsync(3);
         proxy.ResetAll();
 
-        await Until.TrueAsync(() => receiving.LoggedIds.Contains(2102) && sending.LoggedIds.Contains(2102) && receiving.LoggedIds.Count(id => id == 2110) > 1);
+        await Until.TrueAsync(() => receiving.LoggedIds.Contains(222) && sending.LoggedIds.Contains(222) && receiving.LoggedIds.Count(id => id == 212) > 1);
         Assert.Empty(receiving.Found);
         Assert.Empty(sending.Found);
     }

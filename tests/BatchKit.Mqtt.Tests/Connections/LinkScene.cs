@@ -8,8 +8,8 @@ namespace BatchKit.Mqtt.Tests.Connections;
 /// <summary>A link to a broker that a test plays, on a clock that a test moves.</summary>
 internal sealed class LinkScene : IDisposable
 {
-    public const int Connected = 2400;
-    public const int ConnectFailed = 2401;
+    public const int Connected = 220;
+    public const int ConnectFailed = 221;
     public const int ServingFailed = 2404;
 
     public static TimeSpan KeepAlive { get; } = TimeSpan.FromSeconds(60);

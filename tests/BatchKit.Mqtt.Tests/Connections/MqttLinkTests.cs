@@ -6,7 +6,7 @@ namespace BatchKit.Mqtt.Tests.Connections;
 
 public sealed class MqttLinkTests : IDisposable
 {
-    private const int ConnectionLost = 2402;
+    private const int ConnectionLost = 222;
     private const int SessionTakenOver = 2403;
     private const int EndedAgain = 2405;
 

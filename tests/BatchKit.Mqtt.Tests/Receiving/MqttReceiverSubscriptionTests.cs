@@ -8,7 +8,7 @@ namespace BatchKit.Mqtt.Tests.Receiving;
 /// <summary>What a receiver makes of a broker's answers to its subscriptions.</summary>
 public sealed class MqttReceiverSubscriptionTests : IDisposable
 {
-    private const int Receiving = 2440;
+    private const int Receiving = 212;
     private const int SubscriptionRefused = 2441;
     private const int SubscriptionLowered = 2442;
 

@@ -1,9 +1,9 @@
+using BatchKit.Diagnostics;
 using System.Diagnostics;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Mqtt.Receiving;
 using BatchKit.Testing;
 using BatchKit.Transports;
-using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.Mqtt.Tests.Receiving;
 
@@ -11,7 +11,7 @@ namespace BatchKit.Mqtt.Tests.Receiving;
 public sealed class ReceivedTraceTests : IDisposable
 {
     private readonly SpanCollector _spans = new();
-    private readonly TopicArrivals _arrivals = new(node: 1, NullLogger.Instance);
+    private readonly TopicArrivals _arrivals = new(node: 1, new ReceiverLog(GuardedLogger.Of(null), TimeProvider.System));
     private readonly CollectingTransport _next = new();
     private readonly string _queue = Some.Name("queue");
 

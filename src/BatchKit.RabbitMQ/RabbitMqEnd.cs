@@ -16,7 +16,7 @@ internal static class RabbitMqEnd
     public static async Task EndAsync(IChannel channel, TimeProvider timeProvider)
     {
         // The client may do much work before its first await, so it does not run on the caller's thread.
-        await Task.Yield();
+        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         await channel.AbortAsync().WaitAsync(Limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         await channel.DisposeAsync().AsTask().WaitAsync(Limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }

@@ -13,12 +13,16 @@ namespace BatchKit.Broadcast;
 /// </remarks>
 public sealed class AttachedConnection : IAsyncDisposable
 {
+    // What a write takes to end once its token is cancelled.
+    private static readonly TimeSpan Grace = TimeSpan.FromSeconds(1);
+
+    private readonly BroadcastTransport _transport;
     private readonly AttachedWire _wire;
 
-    private AttachedConnection(ClientConnection connection, AttachedWire wire)
+    private AttachedConnection(BroadcastTransport transport, ClientConnection connection, AttachedWire wire)
     {
         Connection = connection;
-        _wire = wire;
+        (_transport, _wire) = (transport, wire);
         Ending = wire.Ending;
         Ended = connection.Closing;
     }
@@ -39,11 +43,11 @@ public sealed class AttachedConnection : IAsyncDisposable
     public Task<DisconnectReason> Ended { get; private set; }
 
     /// <summary>Ends the connection from the side of the code that accepted it: waits until its queued output is written, for at most <see cref="BroadcastOptions.CloseTimeout"/>. The rest is dropped and counted.</summary>
-    /// <remarks>Close what was attached afterwards. It may be called again.</remarks>
+    /// <remarks>Close what was attached afterwards. It may be called again, and by a write, for which it does not wait for longer than a second more.</remarks>
     public async ValueTask DisposeAsync()
     {
         Connection.Close(DisconnectReason.ClientClosed);
-        await Ended.ConfigureAwait(false);
+        await ((Task)Ended).WaitAsync(_transport.Options.CloseTimeout + Grace, _transport.Clock).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
     /// <summary>Starts a connection, which is in the transport's table when this returns.</summary>
@@ -54,17 +58,17 @@ public sealed class AttachedConnection : IAsyncDisposable
     /// <param name="closed">Cancelled when its client is gone, if that is known.</param>
     internal static AttachedConnection Start(BroadcastTransport transport, ClientConnection connection, AttachedWire wire, ClientPlace place, CancellationToken closed)
     {
-        var attached = new AttachedConnection(connection, wire);
+        var attached = new AttachedConnection(transport, connection, wire);
         transport.Attached.Begin();
 
         // The connection outlives its caller, so it must not inherit its activity or its buffering scope.
-        attached.Ended = CallerContext.Without(() => attached.RunAsync(transport, place, closed));
+        attached.Ended = CallerContext.Without(() => attached.RunAsync(place, closed));
         return attached;
     }
 
-    private async Task<DisconnectReason> RunAsync(BroadcastTransport transport, ClientPlace place, CancellationToken closed)
+    private async Task<DisconnectReason> RunAsync(ClientPlace place, CancellationToken closed)
     {
-        var lifetime = new ConnectionLifetime(transport, output: null, transport.Clock, transport.Logger);
+        var lifetime = new ConnectionLifetime(_transport, output: null, _transport.Clock, _transport.Logger);
         var registration = closed.UnsafeRegister(static state => ((ClientConnection)state!).Abort(DisconnectReason.ConnectionLost), Connection);
         await using (registration.ConfigureAwait(false))
             await lifetime.RunAsync(Connection, new UnreadInbound(Connection), static _ => IdleHandler.Shared, place).ConfigureAwait(false);
@@ -74,10 +78,10 @@ public sealed class AttachedConnection : IAsyncDisposable
         }
         catch (AggregateException failure)
         {
-            Log.HandlerFailed(transport.Logger, transport.LogThrottle, failure, Connection);
+            Log.HandlerFailed(_transport.Logger, _transport.LogThrottle, failure, Connection);
         }
 
-        transport.Attached.End();
+        _transport.Attached.End();
         return await Connection.Closing.ConfigureAwait(false);
     }
 }

@@ -10,16 +10,16 @@ namespace BatchKit;
 /// <param name="Reasons">One human-readable sentence for each reason; empty when healthy. They name routes and settings, never handles or secrets.</param>
 public sealed record OutputHealth(HealthStatus Status, ImmutableArray<string> Reasons)
 {
-    // At this share of the limit the buffer is degraded, so that its operator learns of the backlog before writes fail.
-    private const double DegradedShare = 0.8;
+    // When less of what a route can have is left, the buffer is degraded, so that its operator learns of the backlog before writes fail: one handle alone is refused when a quarter is left.
+    private const double DegradedShare = 0.3;
 
     internal static OutputHealth Of(BufferSettings settings, ImmutableArray<string> failures)
     {
         var (reasons, budget) = (failures, settings.Budget);
         if (DescribeFaults(settings.Logger.Faults) is { } faults)
             reasons = reasons.Add(faults);
-        if (budget.Reserved >= budget.Capacity * DegradedShare)
-            reasons = reasons.Add($"{budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({budget.Capacity}) bytes wait to be sent.");
+        if (Array.Exists(budget.Parts, static part => part.Free <= part.Most * DegradedShare))
+            reasons = reasons.Add($"{budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({budget.Capacity}) bytes wait to be sent{budget.DescribeLeft()}.");
         var status = reasons.IsEmpty ? HealthStatus.Healthy : HealthStatus.Degraded;
         return new OutputHealth(failures.IsEmpty ? status : HealthStatus.Unhealthy, reasons);
     }

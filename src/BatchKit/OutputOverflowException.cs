@@ -3,7 +3,7 @@ namespace BatchKit;
 /// <summary>A write was refused because the buffer is full, or because the message is larger than a limit.</summary>
 /// <remarks>The text names the setting, its value, and how many bytes the message or the buffer has.</remarks>
 /// <param name="limitName">The setting that was reached.</param>
-/// <param name="limitBytes">The setting's value in bytes.</param>
+/// <param name="limitBytes">The setting's value in bytes, or what it stands for at this moment when it is null.</param>
 /// <param name="message">A human-readable description.</param>
 /// <param name="isPermanent">True when the message can never be accepted.</param>
 public sealed class OutputOverflowException(string limitName, long limitBytes, string message, bool isPermanent = false)
@@ -12,7 +12,7 @@ public sealed class OutputOverflowException(string limitName, long limitBytes, s
     /// <summary>The setting that was reached, such as <c>MaxBufferedBytes</c>.</summary>
     public string LimitName { get; } = limitName;
 
-    /// <summary>The setting's value in bytes.</summary>
+    /// <summary>The setting's value in bytes, or what it stands for at this moment when it is null.</summary>
     public long LimitBytes { get; } = limitBytes;
 
     /// <summary>

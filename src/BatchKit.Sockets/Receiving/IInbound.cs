@@ -120,7 +120,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
     private async ValueTask YieldAsync()
     {
         _turnBytes = 0;
-        await Task.Yield();
+        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         if (connection.StartedPace is { } pace)
             await HoldAsync(pace.WhenMayReadAsync(connection.Closing)).ConfigureAwait(false);
     }

@@ -48,7 +48,7 @@ internal sealed class AcceptLoop(
     /// <remarks>One loop on a socket: a second accept that is under way would keep the first from completing at once.</remarks>
     public async Task RunAsync(CancellationToken cancellationToken)
     {
-        await Task.Yield();
+        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         while (!cancellationToken.IsCancellationRequested)
         {
             try
@@ -92,7 +92,7 @@ internal sealed class AcceptLoop(
         if (taken < MaxConsecutiveAccepts)
             take(await accepting.ConfigureAwait(false));
         else
-            await Task.Yield();
+            await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
     }
 
     private async Task PauseAsync(CancellationToken cancellationToken)

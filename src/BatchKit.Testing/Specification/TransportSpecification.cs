@@ -222,7 +222,7 @@ public abstract class TransportSpecification : ProcessSpecification
             using var cancellation = new CancellationTokenSource();
             var sending = SendUntilAcknowledgedAsync([Some.Batch(handle, producer, number, $"{number}"), Some.Batch(handle, producer, number + 1, $"{number + 1}")], cancellation.Token);
             for (var turns = random.Next(1 << random.Next(12)); turns > 0; turns--)
-                await Task.Yield();
+                await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
             await cancellation.CancelAsync();
             await sending.WithinDeadline();
         }

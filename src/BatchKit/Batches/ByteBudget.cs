@@ -53,6 +53,9 @@ internal sealed class ByteBudget
         }
     }
 
+    /// <summary>How much each route has left, for a sentence; empty with one route.</summary>
+    public string DescribeLeft() => Parts.Length == 1 ? string.Empty : $", and its routes have {string.Join(", ", Parts.Select(static part => part.Free))} left";
+
     /// <summary>What is left of the shared half.</summary>
     public long SharedLeft => SharedCapacity - Volatile.Read(ref _shared);
 
@@ -163,6 +166,9 @@ internal sealed class RouteBudget(ByteBudget budget, int index, long own, IDispa
 
     /// <inheritdoc cref="ByteBudget.IsSharedAwaited"/>
     public bool IsSharedAwaited => budget.IsSharedAwaited;
+
+    /// <summary>The bytes that it can have while no other has any of the shared half.</summary>
+    public long Most => own + budget.SharedCapacity;
 
     /// <summary>The bytes that are left for it now.</summary>
     public long Free => budget.SharedLeft + Math.Max(0, own - Reserved);

@@ -9,6 +9,9 @@ namespace BatchKit.Buffering;
 /// <summary>Adds a message to its handle's buffer, and decides what happens when there is no capacity for it.</summary>
 internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientScopes, Dispatcher dispatcher, BufferSettings settings, IBatchTransport narrowest)
 {
+    // A handle without a limit of its own is named when it has this part of the buffer. With less it is one of many that have filled it.
+    private const int GreedyShare = 8;
+
     private readonly int _routesLimit = narrowest.MaxMessageBytes;
 
     // Up to here a message fits whatever the name of its handle.
@@ -248,7 +251,8 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
             return TooLarge(nameof(OutputBufferOptions.MaxBufferedBytes), (int)settings.Budget.MostForOne, $"A message that takes {cost} bytes", $"{nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxBufferedBytes)}");
         var buffer = settings.Name.Length == 0 ? "unnamed output buffer" : $"output buffer '{settings.Name}'";
         const string remedy = $"Call WriteAsync, which waits for capacity while {nameof(OutputBufferOptions.Overflow)} is {nameof(OverflowPolicy.Wait)}, or raise ";
-        if (handles.TryGet(handle)?.Budget is { } budget && budget.IsUsedUp(cost))
+        var budget = handles.TryGet(handle)?.Budget;
+        if (budget is not null && budget.IsUsedUp(cost) && (settings.MaxHandleBytes is not null || budget.Pending >= settings.Budget.Capacity / GreedyShare))
         {
             return new OutputOverflowException(
                 nameof(OutputBufferOptions.MaxBufferedBytesPerHandle), budget.Share,
@@ -258,7 +262,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
 
         return new OutputOverflowException(
             nameof(OutputBufferOptions.MaxBufferedBytes), settings.Budget.Capacity,
-            $"The {buffer} is full: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled. "
+            $"The {buffer} is full: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled{settings.Budget.DescribeLeft()}. "
             + $"{remedy}{nameof(OutputBufferOptions.MaxBufferedBytes)}.", isPermanent: false);
     }
 }

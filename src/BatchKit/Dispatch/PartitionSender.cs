@@ -34,7 +34,8 @@ internal sealed class PartitionSender : IAsyncDisposable
         _deadline = new SendDeadline(settings, gate);
         _schedule = new RetrySchedule(settings.RetryDelay, settings.MaxRetryDelay);
         _random = new Random((int)identity.Epoch ^ identity.Number);
-        _isTooOld = batch => settings.Clock.AgeOf(batch.Content.QueuedAt) >= settings.DeliveryTimeout;
+        // What has waited behind sends that succeeded was not retried yet.
+        _isTooOld = batch => settings.Clock.AgeOf(Math.Max(batch.Content.QueuedAt, _halving.BeganAt)) >= settings.DeliveryTimeout;
         _send = new OutgoingSend(Counters);
         MaxBatchBytes = _transport.MaxBatchBytes;
         MaxSendBytes = Math.Min(settings.MaxSendBytes, _transport.MaxSendBytes);
@@ -267,7 +268,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     {
         Counters.CountFailedSend();
         if (_failure is null)
-            _halving.Begin();
+            _halving.Begin(_settings.Clock.Coarse);
         if (observation is not null && _send.IsDecided(failure, _isTooOld, _halving.IsRouteDown))
             observation.Dispose();
         var decided = _send.SettleDecided(failure, _isTooOld, _halving.IsRouteDown);

@@ -63,6 +63,28 @@ public sealed class AcceptLoopTests
         await running.WithinDeadline();
     }
 
+    [Fact]
+    public async Task It_accepts_although_what_has_started_it_blocks_its_scheduler()
+    {
+        using var stopping = new CancellationTokenSource();
+        using var accepted = new ManualResetEventSlim();
+        var running = Task.Factory.StartNew(
+            () =>
+            {
+                var loop = Start(stopping.Token);
+                Assert.True(accepted.Wait(Deadline.Time));
+                return loop;
+            },
+            CancellationToken.None, TaskCreationOptions.None, new ConcurrentExclusiveSchedulerPair().ExclusiveScheduler).Unwrap();
+
+        _outcomes.Writer.TryWrite(SocketError.Success);
+        await _taken.Reader.ReadAsync().WithinDeadline();
+
+        accepted.Set();
+        await stopping.CancelAsync();
+        await running.WithinDeadline();
+    }
+
     private Task Start(CancellationToken cancellationToken)
     {
         var loop = new AcceptLoop(AcceptAsync, socket => _taken.Writer.TryWrite(socket), new IPEndPoint(IPAddress.Loopback, 4000), _clock, _logger);

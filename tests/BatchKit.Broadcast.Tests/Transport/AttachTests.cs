@@ -269,6 +269,24 @@ public sealed class AttachTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_write_may_dispose_of_its_connection()
+    {
+        var clock = new ManualTimeProvider();
+        await using var transport = new BroadcastTransport(new BroadcastOptions { MaxConnections = 1 }, timeProvider: clock);
+        AttachedConnection? client = null;
+        client = transport.Attach(async (_, _) =>
+        {
+            await client!.DisposeAsync();
+            throw new IOException("It is gone.");
+        });
+
+        await transport.SendAsync(Deliveries.To(client.Handle, "line"));
+        await client.Ended.WhileAdvancing(() => clock.Advance(TimeSpan.FromSeconds(1)));
+
+        await using var next = transport.Attach(Stream.Null);
+    }
+
+    [Fact]
     public async Task An_attached_connection_takes_a_place_and_is_not_idle()
     {
         var clock = new ManualTimeProvider();

@@ -32,7 +32,7 @@ internal static class WebSocketTarget
         var stream = new UpgradedStream(server);
         using var socket = WebSocket.CreateFromStream(stream, new WebSocketCreationOptions { IsServer = true, KeepAliveInterval = Timeout.InfiniteTimeSpan });
         var inbound = new WebSocketInbound(connection, socket, stream, wire, Options, new WebSocketEndpointOptions { AcceptsBinary = true }, NullLogger.Instance);
-        var delivery = new InboundDelivery(connection, new LimitedHandler(), output: null, Options, new LogThrottle(TimeProvider.System), NullLogger.Instance);
+        var delivery = new InboundDelivery(connection, new LimitedHandler(), output: null, Options, new(TimeProvider.System), NullLogger.Instance);
 
         var running = inbound.RunAsync(delivery, CancellationToken.None);
 

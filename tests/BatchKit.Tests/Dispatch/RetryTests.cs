@@ -143,6 +143,24 @@ public sealed class RetryTests
     }
 
     [Fact]
+    public async Task What_waited_behind_a_slow_send_for_the_time_limit_is_not_given_up_at_its_first_failure()
+    {
+        var stalled = _transport.Stall();
+        _transport.Fail();
+        await using var buffer = new OutputBuffer(_transport, new OutputBufferOptions { DeliveryTimeout = TimeSpan.FromSeconds(2) }, timeProvider: _clock);
+        buffer.Write(_handle, "slow");
+        await stalled.EnteredAsync();
+        buffer.Write(_handle, "behind it");
+
+        for (var second = 0; second < 4; second++)
+            _clock.Advance(TimeSpan.FromSeconds(1));
+        stalled.Release();
+        await buffer.FlushAsync(_handle).AsTask().WhileAdvancing(() => _clock.Advance(TimeSpan.FromMilliseconds(100)));
+
+        Assert.Equal(["slow", "behind it"], _arrived.Texts);
+    }
+
+    [Fact]
     public async Task Health_says_why_while_a_route_cannot_send_and_is_well_again_after()
     {
         _transport.Fail(exception: new IOException("The broker is down."));

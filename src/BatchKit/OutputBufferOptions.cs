@@ -106,8 +106,8 @@ public sealed class OutputBufferOptions : IValidatableObject
     public TimeSpan SendTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
     /// <summary>
-    /// How long a batch is retried, counted from when it was queued, or from the first failure of its route since that sent, if that is later; 2 min by
-    /// default, from 10 ms to 1 day. A batch that is older when a send of it fails is given up, and its messages count as failed.
+    /// How long a batch is retried, counted from when it was queued, or from the first failed send of its route since one succeeded, if that is later; 2 min
+    /// by default, from 10 ms to 1 day. A batch that is older when a send of it fails is given up, and its messages count as failed.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan DeliveryTimeout { get; set; } = TimeSpan.FromMinutes(2);

@@ -19,6 +19,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     private readonly Func<RoutedBatch, bool> _isTooOld;
     private readonly OutgoingSend _send;
     private SendHalving _halving;
+    private long _beganAt;
     private long _lastNumber;
 
     // Written by the sender, read by the health check.
@@ -179,6 +180,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     private ValueTask BeginSend()
     {
         Counters.CountSend();
+        _beganAt = _settings.Clock.Coarse;
         try
         {
             return _transport.SendAsync(_send.Batches, _deadline.Token);
@@ -268,7 +270,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     {
         Counters.CountFailedSend();
         if (_failure is null)
-            _halving.Begin(_settings.Clock.Coarse);
+            _halving.Begin(_beganAt);
         if (observation is not null && _send.IsDecided(failure, _isTooOld, _halving.IsRouteDown))
             observation.Dispose();
         var decided = _send.SettleDecided(failure, _isTooOld, _halving.IsRouteDown);

@@ -21,11 +21,12 @@ internal struct SendHalving
     /// <summary>True while only the first batches are tried, to tell bad batches from a route that is down.</summary>
     public readonly bool IsProbing => _givenUpAlone > 0 && (!_hasAcknowledged || IsRouteDown);
 
-    /// <summary>When the route's failures began, coarsely.</summary>
+    /// <summary>When the first send that failed began, coarsely.</summary>
     public long BeganAt { get; private set; }
 
     /// <summary>The route's failures begin.</summary>
-    public void Begin(long now) => (BeganAt, _suspects, _givenUpAlone, _hasAcknowledged) = (now, 0, 0, false);
+    /// <param name="beganAt">When the send that failed began.</param>
+    public void Begin(long beganAt) => (BeganAt, _suspects, _givenUpAlone, _hasAcknowledged) = (beganAt, 0, 0, false);
 
     /// <summary>Batches were acknowledged, or refused by name: they are not the cause.</summary>
     /// <param name="batches">How many.</param>

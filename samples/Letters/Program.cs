@@ -7,7 +7,7 @@ using var host = builder.Build();
 await host.StartAsync();
 var player = OutputHandle.Connection(node: 1, sequence: 1);
 var output = host.Services.GetRequiredService<IOutputBuffer>();
-await using (output.BeginBufferingScope(player))
+using (output.BeginBufferingScope(player))
     for (var number = 1; number <= 1000; number++)
         output.Write(player, $"Letter {number}");
 await host.WaitForShutdownAsync();

@@ -11,7 +11,7 @@ await host.StartAsync();
 await client.ConnectAsync(new MqttClientOptionsBuilder().WithConnectionUri(builder.Configuration["Mqtt:Server"] ?? "mqtt://localhost").Build());
 await client.SubscribeAsync("meters/#");
 var output = host.Services.GetRequiredService<IOutputBuffer>();
-await using (output.BeginBufferingScope())
+using (output.BeginBufferingScope())
     for (var meter = 1; meter <= 1000; meter++)
         output.Write(OutputHandle.Named($"meters/{meter}"), $"{meter} kWh");
 await host.WaitForShutdownAsync();

@@ -7,7 +7,7 @@ using var host = builder.Build();
 await host.StartAsync();
 var street = OutputHandle.Named("street");
 var output = host.Services.GetRequiredService<IOutputBuffer>();
-await using (output.BeginBufferingScope(street))
+using (output.BeginBufferingScope(street))
     for (var number = 1; number <= 1000; number++)
         output.Write(street, $"Parcel {number}");
 await host.WaitForShutdownAsync();

@@ -10,7 +10,7 @@ await host.StartAsync();
 var stopping = host.Services.GetRequiredService<IHostApplicationLifetime>().ApplicationStopping;
 var output = host.Services.GetRequiredService<IOutputBuffer>();
 for (var second = 1; !stopping.IsCancellationRequested; second++, await Task.Delay(1000))
-    await using (output.BeginBufferingScope())
+    using (output.BeginBufferingScope())
         for (var sensor = 1; sensor <= 100; sensor++)
             output.Write(OutputHandle.Named($"sensors/{sensor}"), $"{second}: {Random.Shared.Next(15, 25)} °C");
 await host.StopAsync();

@@ -9,7 +9,7 @@ using var host = builder.Build();
 await host.StartAsync();
 var mails = OutputHandle.Named("mails");
 var output = host.Services.GetRequiredService<IOutputBuffer>();
-await using (output.BeginBufferingScope(mails))
+using (output.BeginBufferingScope(mails))
     for (var number = 1; number <= 1000; number++)
         output.Write(mails, $"Mail {number}");
 await host.WaitForShutdownAsync();

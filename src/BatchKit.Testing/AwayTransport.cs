@@ -16,6 +16,15 @@ public sealed class AwayTransport(IBatchTransport next, Exception? exception = n
     /// <inheritdoc/>
     public int MaxMessageBytes => next.MaxMessageBytes;
 
+    /// <inheritdoc/>
+    public int MaxBatchBytes => next.MaxBatchBytes;
+
+    /// <inheritdoc/>
+    public int MaxSendBytes => next.MaxSendBytes;
+
+    /// <inheritdoc/>
+    public string? LimitingSetting => next.LimitingSetting;
+
     /// <summary>From now on, sends pass on.</summary>
     public void ComeBack() => _isBack = true;
 

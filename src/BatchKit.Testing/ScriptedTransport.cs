@@ -87,7 +87,7 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
     }
 
     /// <summary>From now on, sends without a step refuse these batches and pass on the others.</summary>
-    /// <param name="isRefused">True for a batch to refuse.</param>
+    /// <param name="isRefused">True for a batch to refuse. It is asked once for each batch of a send.</param>
     public void RefuseWhere(Func<MessageBatch, bool> isRefused)
     {
         ArgumentNullException.ThrowIfNull(isRefused);
@@ -126,10 +126,12 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
     {
         if (_steps.TryDequeue(out var step))
             return step;
-        if (_isRefused is not { } isRefused || !batches.ToArray().Any(isRefused))
+        if (_isRefused is not { } isRefused)
             return next.SendAsync;
         ImmutableArray<BatchOutcome> outcomes =
             [.. batches.ToArray().Select(batch => isRefused(batch) ? BatchOutcome.Refused : BatchOutcome.Acknowledged)];
+        if (!outcomes.Contains(BatchOutcome.Refused))
+            return next.SendAsync;
         return (all, cancellationToken) => AnswerAsync(all, outcomes, cancellationToken);
     }
 

@@ -37,7 +37,7 @@ internal readonly record struct ChangeMark(long Number, long At, int Run)
 
             return mark.Number > 0;
         }
-        catch (JsonException)
+        catch (Exception exception) when (exception is JsonException or InvalidOperationException)
         {
             return false;
         }

@@ -37,7 +37,7 @@ internal readonly record struct WorldTask(TaskKind Kind, int Subject, long Step,
 
             return task.Number > 0;
         }
-        catch (JsonException)
+        catch (Exception exception) when (exception is JsonException or InvalidOperationException)
         {
             return false;
         }

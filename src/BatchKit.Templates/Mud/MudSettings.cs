@@ -16,4 +16,7 @@ internal sealed class MudSettings
 
     /// <summary>The maximum number of items of one @dolist.</summary>
     public int MaxListItems { get; set; } = 1000;
+
+    /// <summary>The maximum number of characters of all commands of one @dolist, because everyone in the room gets what they say.</summary>
+    public int MaxListCharacters { get; set; } = 64 * 1024;
 }

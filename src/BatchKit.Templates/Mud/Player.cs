@@ -114,8 +114,18 @@ internal sealed class Player(ClientConnection connection, IOutputBuffer output, 
         // With one scope around the loop, the commands' output is sent as one message for each player or group instead of a thousand.
         using (output.BeginBufferingScope())
         {
+            var left = settings.MaxListCharacters;
             for (var index = 0; index < items.Length && !_isLeaving; index++)
-                await RunAsync(command.Replace("##", items[index], StringComparison.Ordinal), cancellationToken);
+            {
+                var line = command.Replace("##", items[index], StringComparison.Ordinal);
+                if ((left -= line.Length) < 0)
+                {
+                    await TellAsync($"The commands of a list have at most {settings.MaxListCharacters} characters together.", cancellationToken);
+                    break;
+                }
+
+                await RunAsync(line, cancellationToken);
+            }
         }
 
         _isInList = false;

@@ -6,7 +6,7 @@ namespace MailTasks;
 /// <summary>Handles a batch of tasks. Each batch has a handler and a scope of services of its own, so a handler may take a DbContext.</summary>
 internal sealed class MailHandler(ILogger<MailHandler> logger) : IMessageHandler<QueueMessage>
 {
-    // A task that is not marked is completed when this method returns. After a crash a task may be handled again, so it must be safe to repeat.
+    // Each task is marked by itself, so that one that fails repeats no other. After a crash a task may be handled again, so it must be safe to repeat.
     public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         foreach (var message in batch)
@@ -20,8 +20,9 @@ internal sealed class MailHandler(ILogger<MailHandler> logger) : IMessageHandler
             try
             {
                 await SendAsync(mail, cancellationToken);
+                message.Complete();
             }
-            catch (IOException exception)
+            catch (Exception exception) when (exception is not OperationCanceledException)
             {
                 message.Retry(exception.Message);
             }

@@ -92,6 +92,5 @@ public abstract class HeaderSpecification : TransportTest
         Assert.Equal(0, output.GetStatistics().FailedMessages);
     }
 
-    private OutputBuffer Output() =>
-        new(Harness.Transport, new OutputBufferOptions { MaxBatchBytes = Math.Min(new OutputBufferOptions().MaxBatchBytes, Harness.Transport.MaxBatchBytes) });
+    private OutputBuffer Output() => new(Harness.Transport, Fitting());
 }

@@ -148,7 +148,7 @@ public abstract class NeighbourSpecification : HeaderSpecification
         Assert.Equal(statistics.AcceptedMessages, statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages + statistics.SupersededMessages + statistics.PendingMessages);
     }
 
-    private static OutputBufferOptions Options(OverflowPolicy policy) => new()
+    private OutputBufferOptions Options(OverflowPolicy policy) => Fitting(new OutputBufferOptions
     {
         MaxBufferedBytes = Capacity,
         MaxMessageBytes = 16 * 1024,
@@ -156,7 +156,7 @@ public abstract class NeighbourSpecification : HeaderSpecification
         RetryDelay = TimeSpan.FromMilliseconds(1),
         MaxRetryDelay = TimeSpan.FromMilliseconds(10),
         DrainTimeout = TimeSpan.FromMilliseconds(100),
-    };
+    });
 
     private static async Task WriteNumbersAsync(OutputBuffer buffer, OutputHandle handle, int count)
     {

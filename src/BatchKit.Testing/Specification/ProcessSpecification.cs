@@ -88,7 +88,7 @@ public abstract class ProcessSpecification : SurroundingsSpecification
 
     private OutputBuffer CreateBuffer(TimeProvider timeProvider) => new(
         [new OutputRoute("observed", Harness.Transport)],
-        options: new OutputBufferOptions { RetryDelay = TimeSpan.FromMilliseconds(10), MaxRetryDelay = TimeSpan.FromMilliseconds(100), DeliveryTimeout = TimeSpan.FromHours(1) },
+        options: Fitting(new OutputBufferOptions { RetryDelay = TimeSpan.FromMilliseconds(10), MaxRetryDelay = TimeSpan.FromMilliseconds(100), DeliveryTimeout = TimeSpan.FromHours(1) }),
         timeProvider: timeProvider);
 
     /// <summary>Blocks the thread until the output is acknowledged.</summary>

@@ -63,7 +63,7 @@ public abstract class TransportSpecification : ProcessSpecification
         var (room, player) = (Some.Group(), Connection());
         var transport = new ScriptedTransport(Harness.Transport);
         var underWay = transport.Stall();
-        await using var output = new OutputBuffer(transport);
+        await using var output = new OutputBuffer(transport, Fitting());
 
         output.Write(player, "under way");
         await underWay.EnteredAsync();
@@ -81,7 +81,7 @@ public abstract class TransportSpecification : ProcessSpecification
     public async Task What_a_writer_wrote_arrives_whole()
     {
         var player = Connection();
-        await using var output = new OutputBuffer(Harness.Transport);
+        await using var output = new OutputBuffer(Harness.Transport, Fitting());
 
         WriteBesideOthers();
         await Collected.WaitForMessagesAsync(102);
@@ -324,21 +324,20 @@ public abstract class TransportSpecification : ProcessSpecification
 
     private async Task SendUntilAcknowledgedAsync(MessageBatch[] batches, CancellationToken cancellationToken)
     {
-        while (true)
+        const int maxFailures = 1000;
+        for (var failures = 0; ; failures++)
         {
             try
             {
                 await Harness.Transport.SendAsync(batches, cancellationToken);
                 return;
             }
-            catch (BatchSendException failure)
+            catch (Exception failure) when (failures < maxFailures)
             {
-                Assert.DoesNotContain(BatchOutcome.Refused, failure.Outcomes);
-                batches = [.. batches.Where((_, index) => failure.Outcomes[index] != BatchOutcome.Acknowledged)];
-            }
-            catch (Exception failure) when (failure is OperationCanceledException or IOException)
-            {
-                // Nothing is known of it, so all of it is sent again.
+                Assert.DoesNotContain(BatchOutcome.Refused, batches.Select((_, index) => OutcomeOf(failure, index)));
+                batches = [.. batches.Where((_, index) => OutcomeOf(failure, index) == BatchOutcome.Unacknowledged)];
+                if (batches.Length == 0)
+                    return;
             }
 
             if (cancellationToken.IsCancellationRequested)

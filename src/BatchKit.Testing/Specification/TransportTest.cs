@@ -90,19 +90,29 @@ public abstract class TransportTest : IAsyncLifetime
                 await sending.WithinDeadline();
                 return refused;
             }
-            catch (BatchSendException partial)
+            catch (Exception failure) when (sending.IsCompleted && failures < maxFailures)
             {
-                BatchOutcome OutcomeOf(int index) => index < partial.Outcomes.Length ? partial.Outcomes[index] : BatchOutcome.Unacknowledged;
-                refused.AddRange(batches.Where((_, index) => OutcomeOf(index) == BatchOutcome.Refused));
-                batches = [.. batches.Where((_, index) => OutcomeOf(index) == BatchOutcome.Unacknowledged)];
-            }
-            catch (Exception) when (sending.IsCompleted && failures < maxFailures)
-            {
+                refused.AddRange(batches.Where((_, index) => OutcomeOf(failure, index) == BatchOutcome.Refused));
+                MessageBatch[] left = [.. batches.Where((_, index) => OutcomeOf(failure, index) == BatchOutcome.Unacknowledged)];
+                failures = left.Length < batches.Length ? 0 : failures;
+                batches = left;
                 await Task.Delay(TimeSpan.FromMilliseconds(20), TimeProvider.System);
             }
         }
 
         return refused;
+    }
+
+    /// <summary>What a send that failed tells of one of its batches.</summary>
+    private protected static BatchOutcome OutcomeOf(Exception failure, int index) =>
+        failure is BatchSendException { Outcomes: var outcomes } && index < outcomes.Length ? outcomes[index] : BatchOutcome.Unacknowledged;
+
+    /// <summary>Settings of a buffer whose batches fit the transport under test.</summary>
+    private protected OutputBufferOptions Fitting(OutputBufferOptions? options = null)
+    {
+        options ??= new OutputBufferOptions();
+        options.MaxBatchBytes = Math.Min(options.MaxBatchBytes, Harness.Transport.MaxBatchBytes);
+        return options;
     }
 
     /// <summary>Sends numbered batches, each settled before the next.</summary>

@@ -2,6 +2,8 @@ using System.Collections.Immutable;
 using System.Diagnostics;
 using System.Globalization;
 using BatchKit.Postgres.Receiving;
+using BatchKit.Postgres.Schema;
+using BatchKit.Postgres.Sending;
 
 namespace BatchKit.Postgres;
 
@@ -167,16 +169,25 @@ public static class QueueMessageHeader
     internal const string Waiting = "waiting";
 
     /// <summary>Creates a header. You may use it for any number of messages.</summary>
-    /// <param name="delay">How long to wait before the message may be handled; none by default. In an ordered queue, later messages with its key wait too.</param>
+    /// <param name="delay">How long to wait before the message may be handled, at most 36,500 days; none by default. In an ordered queue, later messages with its key wait too.</param>
     /// <param name="priority">Higher priorities are claimed first; 0 by default, from -32,767 to 32,767. Ordered queues ignore it.</param>
-    /// <param name="uniqueKey">While a message with this key waits in the queue or is being handled, further messages with it are dropped; none by default. At most 1,024 UTF-8 bytes.</param>
-    /// <param name="key">An ordered queue keeps messages with the same key in order; none by default.</param>
+    /// <param name="uniqueKey">While a message with this key waits in the queue or is being handled, further messages with it are dropped; none by default. 1 to 1,024 UTF-8 bytes.</param>
+    /// <param name="key">An ordered queue keeps messages with the same key in order; none by default. At most <see cref="MessageHeader.MaxTextBytes"/>.</param>
     /// <param name="uniqueScope">How long the message keeps the key from others; until it is settled by default.</param>
+    /// <exception cref="ArgumentException">PostgreSQL can't store a key: it is too long, or has NUL or half of a surrogate pair.</exception>
     /// <exception cref="ArgumentOutOfRangeException">A value is outside its range.</exception>
     public static MessageHeader Create(TimeSpan? delay = null, int priority = 0, string? uniqueKey = null, string? key = null, UniqueScope uniqueScope = UniqueScope.Unsettled)
     {
         if (delay is { } time)
+        {
             ArgumentOutOfRangeException.ThrowIfLessThan(time, TimeSpan.Zero, nameof(delay));
+            ArgumentOutOfRangeException.ThrowIfGreaterThan(time, TimeSpan.FromMilliseconds(RowHeader.MaxDelayMilliseconds), nameof(delay));
+        }
+
+        if (uniqueKey is not null && QueueLimits.RefuseQueue(uniqueKey) is { } uniqueKeyReason)
+            throw new ArgumentException($"The uniqueness key {uniqueKeyReason}", nameof(uniqueKey));
+        if (!string.IsNullOrEmpty(key) && QueueLimits.RefuseKey(key) is { } keyReason)
+            throw new ArgumentException($"The key {keyReason}", nameof(key));
         ArgumentOutOfRangeException.ThrowIfGreaterThan(Math.Abs((long)priority), short.MaxValue, nameof(priority));
         if (uniqueScope is not (UniqueScope.Unsettled or UniqueScope.Waiting))
             throw new ArgumentOutOfRangeException(nameof(uniqueScope), uniqueScope, $"It must be {nameof(UniqueScope.Unsettled)} or {nameof(UniqueScope.Waiting)}.");

@@ -166,18 +166,19 @@ internal sealed class StoredFrames : IDisposable
         _count = 0;
     }
 
-    /// <summary>Removes the batches with a final outcome, and returns how many of them were refused.</summary>
+    /// <summary>Removes the batches with a final outcome, and returns how many of them were refused, as a whole or in part.</summary>
     public int Settle(BatchSendException exception)
     {
+        var refusedInPart = exception.RefusedMessages.Select(static refusal => refusal.Batch).ToHashSet();
         var (kept, refused) = (0, 0);
         for (var index = 0; index < _count; index++)
         {
             switch (index < exception.Outcomes.Length ? exception.Outcomes[index] : BatchOutcome.Unacknowledged)
             {
-                case BatchOutcome.Acknowledged:
+                case BatchOutcome.Acknowledged when !refusedInPart.Contains(index):
                     _rowsOfPending[index].Acknowledge();
                     break;
-                case BatchOutcome.Refused:
+                case BatchOutcome.Acknowledged or BatchOutcome.Refused:
                     _rowsOfPending[index].Refuse(FailureText.MessageOf(exception));
                     refused++;
                     break;

@@ -1,3 +1,4 @@
+using System.Collections.Immutable;
 using System.Runtime.InteropServices;
 using System.Security.Authentication;
 using BatchKit.Diagnostics;
@@ -38,7 +39,7 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
                 var refusal = Refuse(batch);
                 if (refusal is null && frameQueue is null)
                 {
-                    refusal = await TryAddAsync(rows, batch, cancellationToken).ConfigureAwait(false);
+                    refusal = await TryAddAsync(rows, index, batch, report, cancellationToken).ConfigureAwait(false);
                 }
 
                 if (refusal is not null)
@@ -55,13 +56,13 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
         return rows;
     }
 
-    private async ValueTask<string?> TryAddAsync(SendRows rows, MessageBatch batch, CancellationToken cancellationToken)
+    private async ValueTask<string?> TryAddAsync(SendRows rows, int index, MessageBatch batch, SendReport report, CancellationToken cancellationToken)
     {
         var shards = options.ShardsOf(batch.Handle.Name!);
         try
         {
             var queue = await directory.FindOrCreateAsync(batch.Handle.Name!, shards, cancellationToken).ConfigureAwait(false);
-            return RefuseUnordered(queue, shards) ?? rows.TryAdd(batch, queue);
+            return RefuseUnordered(queue, shards) ?? rows.TryAdd(index, queue, report);
         }
         catch (PostgresException exception) when (ServerFault.RefusesContent(exception))
         {
@@ -148,45 +149,53 @@ internal sealed class SendReport(int batches)
     // Not allocated for a send that succeeds as a whole.
     private BatchOutcome[]? _outcomes;
     private HashSet<string>? _refusals;
+    private ImmutableArray<MessageRefusal>.Builder? _refusedMessages;
     private int _acknowledged;
 
     public bool HasRefusals => _refusals is not null;
 
-    public bool IsRefused(int batch) => HasRefusals && _outcomes![batch] == BatchOutcome.Refused;
+    private BatchOutcome[] Outcomes => _outcomes ??= new BatchOutcome[batches];
+
+    public bool IsRefused(int batch) => _outcomes?[batch] == BatchOutcome.Refused;
 
     public void Refuse(int batch, string sentence)
     {
         Outcomes[batch] = BatchOutcome.Refused;
-        (_refusals ??= new HashSet<string>(StringComparer.Ordinal)).Add(sentence);
+        Add(sentence);
+    }
+
+    /// <summary>Refuses one message of a batch whose others are stored.</summary>
+    public void Refuse(int batch, int message, string sentence)
+    {
+        (_refusedMessages ??= ImmutableArray.CreateBuilder<MessageRefusal>()).Add(new MessageRefusal(batch, message));
+        Add(sentence);
     }
 
     public void Acknowledge(Range run)
     {
         var (start, length) = run.GetOffsetAndLength(batches);
         _acknowledged += length;
-        if (length < batches)
+        if (length < batches || HasRefusals)
             Outcomes.AsSpan(start, length).Fill(BatchOutcome.Acknowledged);
     }
 
     /// <summary>Creates the exception that the send throws, with a cause when a statement failed.</summary>
     public Exception ToException(string target, Exception? cause)
     {
-        if (_acknowledged == 0 && !HasRefusals)
+        if (cause is not null && _acknowledged == 0 && !Outcomes.Contains(BatchOutcome.Refused))
             return new IOException($"{target} did not accept the send. {Advise(cause)}", cause);
-        var sentences = cause is null ? _refusals! : [.. _refusals ?? [], FailureText.MessageOf(cause)];
-        return new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(Outcomes), $"{target} did not accept all batches. {string.Join(' ', sentences)}", cause);
+        var sentences = cause is null ? _refusals! : [.. _refusals ?? [], Advise(cause)];
+        return new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(Outcomes), $"{target} did not accept all batches. {string.Join(' ', sentences)}", cause, _refusedMessages?.ToImmutable() ?? default);
     }
 
-    // The messages of this package's own exceptions contain advice; those of Npgsql and the server do not.
-    private static string? Advise(Exception? cause) => cause switch
+    // The messages of this package's own exceptions contain advice; those of Npgsql do not.
+    private static string Advise(Exception cause) => cause switch
     {
-        PostgresException { SqlState: PostgresErrorCodes.DiskFull } => $"{FailureText.MessageOf(cause)}. Give the server more disk space; the buffer sends again meanwhile.",
-        PostgresException { SqlState: PostgresErrorCodes.InvalidSqlStatementName or PostgresErrorCodes.DuplicatePreparedStatement } => $"{FailureText.MessageOf(cause)}. {ServerFault.PoolerAdvice}",
-        PostgresException => $"{FailureText.MessageOf(cause)}. Check the database and its user in the connection string.",
+        PostgresException => ServerFault.Describe(cause),
         NpgsqlException { InnerException: AuthenticationException } => $"{ServerFault.Describe(cause)} Check the server's certificate, and SSL Mode and Root Certificate in the connection string.",
         NpgsqlException => $"{FailureText.MessageOf(cause)}. Check that the server runs, and its address in the connection string.",
-        _ => cause is null ? null : FailureText.MessageOf(cause),
+        _ => FailureText.MessageOf(cause),
     };
 
-    private BatchOutcome[] Outcomes => _outcomes ??= new BatchOutcome[batches];
+    private void Add(string sentence) => (_refusals ??= new HashSet<string>(StringComparer.Ordinal)).Add(sentence);
 }

@@ -40,24 +40,24 @@ internal sealed class SendRows : IDisposable
         _rows = frameQueue is null ? ArrayPool<QueueRow>.Shared.Rent(messages) : [];
     }
 
-    /// <summary>Adds a batch's messages.</summary>
-    /// <returns>Null when all messages were added; otherwise the reason, and none was added.</returns>
-    public string? TryAdd(MessageBatch batch, QueueEntry queue)
+    /// <summary>Adds a batch's messages, except those whose header can't be stored: the report refuses them.</summary>
+    /// <returns>Null; the reason when there is no message that can be stored.</returns>
+    public string? TryAdd(int index, QueueEntry queue, SendReport report)
     {
+        var batch = _batches.Span[index];
         var start = _count;
-        foreach (var message in batch)
+        string? reason = null;
+        for (var place = 0; place < batch.Count; place++)
         {
+            var message = batch[place];
             var header = _plain;
             if (message.Header is { } given && (header = Read(given, out var refusal)) is null)
-            {
-                _count = start;
-                return refusal;
-            }
-
-            _rows[_count++] = new QueueRow(queue, batch.Number, message.Payload, header);
+                report.Refuse(index, place, reason ??= refusal!);
+            else
+                _rows[_count++] = new QueueRow(queue, batch.Number, message.Payload, header);
         }
 
-        return null;
+        return _count == start ? reason : null;
     }
 
     public void EndBatch(int batch) => _ends[batch] = _count;
@@ -178,8 +178,9 @@ internal readonly record struct QueueRow(QueueEntry Queue, long Number, ReadOnly
 /// <summary>The columns that a message's header fills, read once for each header.</summary>
 internal sealed class RowHeader
 {
-    // A hundred years, far below the limit of the server's timestamps.
-    private const long MaxDelayMilliseconds = 36_500L * 24 * 60 * 60 * 1000;
+    /// <summary>A hundred years, far below the limit of the server's timestamps.</summary>
+    public const long MaxDelayMilliseconds = 36_500L * 24 * 60 * 60 * 1000;
+
     private const int MaxQuotedCharacters = 40;
 
     /// <summary>The priority, negated, so that indexes ascend.</summary>

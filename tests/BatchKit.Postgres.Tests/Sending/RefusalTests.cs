@@ -1,11 +1,14 @@
 using BatchKit.Testing;
 using BatchKit.Transports;
+using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Sending;
 
 /// <summary>What can never be stored is refused, with a sentence, and its neighbours are stored.</summary>
 public sealed class RefusalTests(PostgresFixture postgres)
 {
+    private static readonly MessageHeader Unreadable = new() { Properties = [new(QueueMessageHeader.DelayProperty, "soon")] };
+
     [Fact]
     public async Task Output_for_a_connection_is_refused_and_told_what_to_set()
     {
@@ -37,17 +40,61 @@ public sealed class RefusalTests(PostgresFixture postgres)
     [InlineData(QueueMessageHeader.PriorityProperty, "high")]
     [InlineData(QueueMessageHeader.UniqueKeyProperty, "")]
     [InlineData(QueueMessageHeader.UniqueKeyProperty, "nul\0")]
-    public async Task A_property_that_makes_no_sense_refuses_its_batch_whole(string name, string value)
+    public async Task A_property_that_makes_no_sense_refuses_its_message_and_no_neighbour(string name, string value)
     {
         await using var place = await SendingPlace.MakeAsync(postgres);
         var header = new MessageHeader { Properties = [new(name, value)] };
 
         var error = await place.FailAsync(
-            place.Batch("tasks", 1, "one"), place.Batch("tasks", 2, Some.Message("good"), Some.Message("bad", header), Some.Message("bad too", header)), place.Batch("tasks", 3, "two"));
+            place.Batch("tasks", 1, "one"), place.Batch("tasks", 2, Some.Message("bad", header), Some.Message("good"), Some.Message("bad too", header)), place.Batch("tasks", 3, Some.Message("bad", header)), place.Batch("tasks", 4, "two"));
 
-        Assert.Equal([BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged], error.Outcomes);
+        Assert.Equal([BatchOutcome.Acknowledged, BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged], error.Outcomes);
+        Assert.Equal([new(1, 0), new(1, 2)], error.RefusedMessages.Where(static refusal => refusal.Batch == 1));
         Assert.Contains(name, error.Message, StringComparison.Ordinal);
-        Assert.Equal(["one", "two"], await place.TextsAsync());
+        Assert.Equal(["one", "good", "two"], await place.TextsAsync());
+    }
+
+    [Fact]
+    public async Task A_send_whose_only_batch_has_a_refused_message_names_it()
+    {
+        await using var place = await SendingPlace.MakeAsync(postgres);
+
+        var error = await place.FailAsync(place.Batch("tasks", 1, Some.Message("good"), Some.Message("bad", Unreadable), Some.Message("good too")));
+
+        Assert.Equal([BatchOutcome.Acknowledged], error.Outcomes);
+        Assert.Equal([new(0, 1)], error.RefusedMessages);
+        Assert.Equal(["good", "good too"], await place.TextsAsync());
+    }
+
+    [Fact]
+    public async Task A_refused_message_of_a_send_that_the_server_does_not_take_is_no_outcome()
+    {
+        await using var place = SendingPlace.Make(await postgres.NewSchemaAsync(), settings: "Options=-c lock_timeout=100ms");
+        await place.RetrySendAsync(1, "one");
+        await using var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        await using var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken);
+        await using (var command = new NpgsqlCommand($"select from {place.Schema.Quoted}.producers for update", rival))
+            await command.ExecuteNonQueryAsync(TestContext.Current.CancellationToken);
+
+        await Assert.ThrowsAsync<IOException>(() => place.SendAsync(place.Batch("tasks", 2, Some.Message("bad", Unreadable), Some.Message("good"))));
+        await transaction.RollbackAsync(TestContext.Current.CancellationToken);
+        var error = await place.FailAsync(place.Batch("tasks", 2, Some.Message("bad", Unreadable), Some.Message("good")));
+
+        Assert.Equal([new(0, 0)], error.RefusedMessages);
+        Assert.Equal(["one", "good"], await place.TextsAsync());
+    }
+
+    [Fact]
+    public void A_header_with_what_no_queue_stores_is_not_created()
+    {
+        Assert.All(
+            [new('k', 1025), string.Empty, "half \ud83d", "nul\0"],
+            static key => Assert.Equal("uniqueKey", Assert.Throws<ArgumentException>(() => QueueMessageHeader.Create(uniqueKey: key)).ParamName));
+        Assert.All(
+            [new('k', MessageHeader.MaxTextBytes + 1), "half \ud83d", "nul\0"],
+            static key => Assert.Equal("key", Assert.Throws<ArgumentException>(() => QueueMessageHeader.Create(key: key)).ParamName));
+        Assert.Throws<ArgumentOutOfRangeException>(() => QueueMessageHeader.Create(delay: TimeSpan.MaxValue));
+        Assert.Equal(4, QueueMessageHeader.Create(TimeSpan.FromDays(36_500), priority: 1, new('k', 1024), key: string.Empty, UniqueScope.Waiting).Properties.Length);
     }
 
     [Fact]

@@ -1,4 +1,3 @@
-using System.Security.Authentication;
 using BatchKit.Diagnostics;
 using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Sending;
@@ -135,8 +134,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
-            var cause = Evaluate(exception, limit);
-            return $"{_target} can't be used: {(cause.InnerException is AuthenticationException ? ServerFault.Describe(cause) : FailureText.MessageOf(cause))}";
+            return $"{_target} can't be used: {ServerFault.Describe(Evaluate(exception, limit))}";
         }
     }
 

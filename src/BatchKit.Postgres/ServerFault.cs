@@ -11,15 +11,36 @@ internal static class ServerFault
     public const string PoolerAdvice =
         $"A pooler in transaction mode, such as PgBouncer, gives each transaction another session, without the statements that were prepared: set {nameof(PostgresOptions.UsePreparedStatements)} to false, and leave 'Max Auto Prepare' of the connection string at 0.";
 
+    private const string IdentityAdvice = "Check the database and its user in the connection string.";
+
+    // Npgsql has no name for it.
+    private const string IdleSessionTimeout = "57P05";
+
+    // Invalid authorization, unknown database, unknown schema.
+    private static readonly string[] IdentityClasses = ["28", "3D", "3F"];
+
+    /// <summary>What went wrong, in one line without details, and what to change where that is known.</summary>
     public static string Describe(Exception exception) => exception switch
     {
         PostgresException { SqlState: QueueGuard.Lost } => "The server knows the queue by another number: its tables were dropped, restored or made again. The queue is looked up again.",
-        PostgresException { MessageText: var text, SqlState: PostgresErrorCodes.InvalidSqlStatementName or PostgresErrorCodes.DuplicatePreparedStatement } =>
-            $"The server said: {text}. {PoolerAdvice}",
         // Not Message, which also has lines with details that may quote a row's content.
-        PostgresException { MessageText: var text, SqlState: var state } => $"The server said: {text} (SQLSTATE {state}).",
+        PostgresException { MessageText: var text, SqlState: var state } => $"The server said: {text} (SQLSTATE {state}).{(AdviceFor(state) is { } advice ? $" {advice}" : string.Empty)}",
         OperationCanceledException => "The server did not answer in time.",
-        _ => exception.InnerException is { } inner ? $"{FailureText.MessageOf(exception)}: {FailureText.MessageOf(inner)}" : FailureText.MessageOf(exception),
+        NpgsqlException { InnerException: { } inner } => $"{FailureText.MessageOf(exception)}: {Describe(inner)}",
+        _ => FailureText.MessageOf(exception),
+    };
+
+    // What to change, where the state shows it.
+    private static string? AdviceFor(string state) => state switch
+    {
+        PostgresErrorCodes.InvalidSqlStatementName or PostgresErrorCodes.DuplicatePreparedStatement => PoolerAdvice,
+        PostgresErrorCodes.DiskFull => "Give the server more disk space.",
+        PostgresErrorCodes.LockNotAvailable => "The setting lock_timeout of the server, the database or the user is too short, or another transaction keeps a lock for too long: pg_locks shows which.",
+        PostgresErrorCodes.QueryCanceled => "Unless someone cancelled it, the setting statement_timeout of the server, the database or the user is too short.",
+        IdleSessionTimeout => "Set idle_session_timeout to 0 for the user, because pools keep idle connections.",
+        PostgresErrorCodes.TooManyConnections => "Raise max_connections, or lower 'Maximum Pool Size' of the connection strings.",
+        PostgresErrorCodes.InsufficientPrivilege => IdentityAdvice,
+        _ => Array.Exists(IdentityClasses, begin => state.StartsWith(begin, StringComparison.Ordinal)) ? IdentityAdvice : null,
     };
 
     /// <summary>

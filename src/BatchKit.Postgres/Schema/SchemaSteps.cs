@@ -4,7 +4,7 @@ namespace BatchKit.Postgres.Schema;
 internal sealed class SchemaSteps(params Func<Tables, string>[] steps)
 {
     /// <summary>The steps of this package.</summary>
-    public static SchemaSteps Published { get; } = new(FirstVersion.Script, SecondVersion.Script, ThirdVersion.Script);
+    public static SchemaSteps Published { get; } = new(FirstVersion.Script, SecondVersion.Script, ThirdVersion.Script, FourthVersion.Script);
 
     /// <summary>The version after the last step.</summary>
     public int Version => steps.Length;
@@ -187,6 +187,21 @@ internal static class ThirdVersion
         $"""
         alter table {tables.Messages} add column frees_at_claim boolean;
         create index messages_unique on {tables.Messages} (queue, unique_key) where unique_key is not null;
+
+        """;
+}
+
+/// <summary>
+/// Version 4 of the tables: a publication for all tables, which is what change data capture makes by default, stops nothing. Without a replica identity the server refuses to update and delete rows of published tables.
+/// </summary>
+/// <remarks>It changes only the catalog, and processes of version 3 go on. With <c>wal_level = logical</c>, a claim writes the rows that it moves to the log once more, published or not; below that, nothing.</remarks>
+internal static class FourthVersion
+{
+    public static string Script(Tables tables) =>
+        $"""
+        alter table {tables.Producers} replica identity using index producers_number;
+        alter table {tables.Messages} replica identity full;
+        alter table {tables.Version} replica identity full;
 
         """;
 }

@@ -50,7 +50,7 @@ public sealed class SideBySideTests(PostgresFixture postgres)
         await version.InsertAsVersionAfterAsync("of the version after");
 
         await version.AssertAllHandledAsync(also: "of the version after");
-        Assert.Equal([4], await version.Schema.ColumnAsync<int>("select number from {s}.version"));
+        Assert.Equal([5], await version.Schema.ColumnAsync<int>("select number from {s}.version"));
         Assert.Null(version.Receiver.Fault);
     }
 
@@ -76,8 +76,8 @@ public sealed class SideBySideTests(PostgresFixture postgres)
         Assert.True(NamesBoth(sending.Message), sending.Message);
         Assert.True(NamesBoth(enqueueing.Message), enqueueing.Message);
         await version.Schema.ExecuteAsync(isDemanding
-            ? "alter table {s}.messages alter column tenant drop not null; update {s}.version set number = 3"
-            : "alter table {s}.messages rename column body to payload; alter table {s}.claims rename column bodies to payloads; alter table {s}.producers rename column last to number; update {s}.version set number = 3");
+            ? "alter table {s}.messages alter column tenant drop not null; update {s}.version set number = 4"
+            : "alter table {s}.messages rename column body to payload; alter table {s}.claims rename column bodies to payloads; alter table {s}.producers rename column last to number; update {s}.version set number = 4");
         await version.WriteUntilHandledAsync(10);
         await version.AssertAllHandledAsync();
     }
@@ -99,12 +99,12 @@ public sealed class SideBySideTests(PostgresFixture postgres)
         await work.CommitAsync(TestContext.Current.CancellationToken);
         await migration.WithinDeadline();
 
-        Assert.Equal([4], await schema.ColumnAsync<int>("select number from {s}.version"));
+        Assert.Equal([5], await schema.ColumnAsync<int>("select number from {s}.version"));
     }
 
-    private static bool NamesBoth(string? error) => error is not null && error.Contains("version 4", StringComparison.Ordinal) && error.Contains("version 3", StringComparison.Ordinal);
+    private static bool NamesBoth(string? error) => error is not null && error.Contains("version 5", StringComparison.Ordinal) && error.Contains("version 4", StringComparison.Ordinal);
 
-    private static SchemaSteps Steps(params Func<Tables, string>[] after) => new([FirstVersion.Script, SecondVersion.Script, ThirdVersion.Script, .. after]);
+    private static SchemaSteps Steps(params Func<Tables, string>[] after) => new([FirstVersion.Script, SecondVersion.Script, ThirdVersion.Script, FourthVersion.Script, .. after]);
 
     private static async Task ExecuteAsync(NpgsqlConnection connection, string sql)
     {

@@ -50,10 +50,10 @@ internal sealed class Trades(NpgsqlDataSource database) : IMessageHandler<QueueM
     {
         await using var connection = await database.OpenConnectionAsync(cancellationToken);
         await using var transaction = await connection.BeginTransactionAsync(cancellationToken);
+        await batch.SettleAsync(transaction, cancellationToken);
         foreach (var message in batch)
             await StoreAsync(message, transaction, cancellationToken);
 
-        await batch.SettleAsync(transaction, cancellationToken);
         await transaction.CommitAsync(cancellationToken);
     }
 

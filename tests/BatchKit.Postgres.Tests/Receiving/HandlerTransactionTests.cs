@@ -1,3 +1,4 @@
+using System.Data;
 using BatchKit.Postgres.Receiving;
 using BatchKit.Postgres.Tests.Ordered;
 using Npgsql;
@@ -211,6 +212,45 @@ public sealed class HandlerTransactionTests(PostgresFixture fixture)
         Assert.Null(claim.Transaction);
     }
 
+    [Theory]
+    [InlineData(IsolationLevel.RepeatableRead)]
+    [InlineData(IsolationLevel.Serializable)]
+    public async Task With_a_fixed_snapshot_a_claim_is_settled_first_and_renewals_do_not_matter(IsolationLevel isolation)
+    {
+        await using var claims = await ClaimScene.OpenAsync(fixture);
+        await claims.InsertAsync("a");
+        var claim = (await claims.ClaimAsync())!;
+        await using var connection = await claims.Schema.DataSource.OpenConnectionAsync();
+        await using var transaction = await connection.BeginTransactionAsync(isolation);
+
+        await claim.Readable!.SettleAsync(transaction);
+        Assert.Empty(await claims.Store.RenewAsync(claims.Connection, [claim], CancellationToken.None).WithinDeadline());
+        await ReadAsync(connection, transaction);
+        await transaction.CommitAsync();
+
+        Assert.Equal(0, await LeftAsync(claims));
+    }
+
+    [Theory]
+    [InlineData(IsolationLevel.RepeatableRead)]
+    [InlineData(IsolationLevel.Serializable)]
+    public async Task With_a_fixed_snapshot_a_claim_that_was_renewed_since_is_not_settled_and_the_error_says_what_to_do(IsolationLevel isolation)
+    {
+        await using var claims = await ClaimScene.OpenAsync(fixture);
+        await claims.InsertAsync("a");
+        var claim = (await claims.ClaimAsync())!;
+        await using var connection = await claims.Schema.DataSource.OpenConnectionAsync();
+        await using var transaction = await connection.BeginTransactionAsync(isolation);
+
+        await ReadAsync(connection, transaction);
+        Assert.Empty(await claims.Store.RenewAsync(claims.Connection, [claim], CancellationToken.None));
+        var fault = await Assert.ThrowsAsync<NpgsqlException>(() => claim.Readable!.SettleAsync(transaction));
+
+        Assert.Contains($"call {nameof(QueueBatchExtensions.SettleAsync)} first", fault.Message, StringComparison.Ordinal);
+        Assert.True(fault.IsTransient);
+        Assert.Null(claim.Transaction);
+    }
+
     [Fact]
     public async Task What_is_no_batch_of_a_handler_or_no_open_transaction_is_refused()
     {
@@ -270,6 +310,12 @@ public sealed class HandlerTransactionTests(PostgresFixture fixture)
         }), configure);
         await scene.Claims.Schema.ExecuteAsync("create table {s}.written (text text)");
         return scene;
+    }
+
+    private static async Task ReadAsync(NpgsqlConnection connection, NpgsqlTransaction transaction)
+    {
+        await using var command = new NpgsqlCommand("select 1", connection, transaction);
+        await command.ExecuteNonQueryAsync();
     }
 
     private static Task<List<string>> WrittenAsync(ClaimScene claims) => claims.Schema.ColumnAsync<string>("select text from {s}.written order by text");

@@ -13,8 +13,8 @@ namespace BatchKit.Postgres;
 /// <summary>Stores output in PostgreSQL and then forwards it to another transport, so that no acknowledged output is lost when the process is killed or the broker is down.</summary>
 /// <remarks>
 /// A send or an enqueue is stored as one or more rows, each a frame. A frame keeps its producer and numbers each time it is forwarded, so the final receiver drops repeats. One of the processes
-/// that share the outbox forwards rows in order, and deletes acknowledged ones; for that, start and stop the outbox as a hosted service. Rows that the inner transport refuses are moved to the dead
-/// table. The caller owns the data source and the inner transport. Send and enqueue from any thread.
+/// that share the outbox forwards rows in order, and deletes acknowledged ones; for that, start and stop the outbox as a hosted service. Rows that the inner transport refuses, as a whole or in
+/// part, are moved to the dead table, and deleted after 14 days. The caller owns the data source and the inner transport. Send and enqueue from any thread.
 /// </remarks>
 public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisposable
 {
@@ -25,7 +25,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     private readonly OutboxHandler _handler;
     private readonly PostgresQueueReceiver _receiver;
     private readonly CancellationTokenSource _stopping = new();
-    private bool _isDisposed;
+    private volatile bool _isDisposed;
 
     /// <summary>Creates an outbox; it does not connect yet.</summary>
     /// <param name="dataSource">The database. The caller disposes it, after the outbox. Its pool needs 3 connections, and one more for each concurrent send and enqueue.</param>
@@ -97,8 +97,10 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     /// <exception cref="ArgumentException">The handle is <c>default</c>, there are no messages, or one is larger, with its header, than <see cref="MaxMessageBytes"/>.</exception>
     /// <exception cref="InvalidOperationException">The transaction has ended, the schema is missing or of another version, or the outbox's name belongs to another kind of queue.</exception>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
+    /// <exception cref="ObjectDisposedException">The outbox was disposed.</exception>
     public async Task EnqueueAsync(OutputHandle handle, BatchMessage[] messages, NpgsqlTransaction? transaction = null, CancellationToken cancellationToken = default)
     {
+        ObjectDisposedException.ThrowIf(_isDisposed, this);
         ArgumentNullException.ThrowIfNull(messages);
         ThrowIfUnfit(handle, messages);
         var frames = EnqueuedFrames.Create(handle, messages, MaxMessageBytes);

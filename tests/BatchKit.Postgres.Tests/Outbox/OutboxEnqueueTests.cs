@@ -19,6 +19,23 @@ public sealed class OutboxEnqueueTests(PostgresFixture postgres)
 
     private static int Calls => int.Parse(Environment.GetEnvironmentVariable(CallsVariable) ?? "2000", CultureInfo.InvariantCulture);
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task An_outbox_that_is_disposed_stores_nothing(bool hasTransaction)
+    {
+        await using var schema = await postgres.NewTablesAsync();
+        var outbox = new PostgresOutbox(schema.DataSource, new CollectingTransport(), new PostgresOutboxOptions { Schema = schema.Name });
+        await using var connection = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        await using var transaction = await connection.BeginTransactionAsync(TestContext.Current.CancellationToken);
+
+        await outbox.DisposeAsync();
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => outbox.EnqueueAsync(Room, [Some.Message("late")], hasTransaction ? transaction : null, TestContext.Current.CancellationToken));
+        await transaction.CommitAsync(TestContext.Current.CancellationToken);
+
+        Assert.Equal(0, await schema.ScalarAsync<long>("select count(*) from {s}.messages"));
+    }
+
     [Fact]
     public async Task Many_small_messages_with_large_headers_are_split_and_arrive()
     {

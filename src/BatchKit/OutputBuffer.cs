@@ -313,7 +313,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
         }
         catch (Exception limit) when (limit is TimeoutException or OperationCanceledException)
         {
-            _settings.Logger.DrainTimedOut(Name, GetStatistics().PendingMessages, _settings.DrainTimeout);
+            _settings.Logger.DrainEnded(Name, GetStatistics().PendingMessages, limit is TimeoutException ? _settings.DrainTimeout : null);
             if (!await _dispatcher.AbortAsync().ConfigureAwait(false))
                 _settings.Logger.TransportBlocks(Name, GetStatistics().PendingMessages, Dispatcher.AbortTimeout);
         }

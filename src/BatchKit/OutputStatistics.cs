@@ -26,7 +26,7 @@ public sealed record OutputStatistics
     /// <summary>Messages that were accepted and then dropped because newer ones needed their capacity (<see cref="OverflowPolicy.DropOldest"/>).</summary>
     public required long OverflowDroppedMessages { get; init; }
 
-    /// <summary>Messages that were accepted and then dropped because <see cref="OutputBufferOptions.DrainTimeout"/> passed before they were sent.</summary>
+    /// <summary>Messages that were accepted and then dropped because the stop ended before they were sent: after <see cref="OutputBufferOptions.DrainTimeout"/>, or by its token.</summary>
     public required long StopDroppedMessages { get; init; }
 
     /// <summary>Messages that were accepted and then dropped because they had waited for longer than their <see cref="MessageHeader.TimeToLive"/> when their batch was to be sent.</summary>
@@ -106,7 +106,7 @@ public enum DropReason
     /// <summary>The buffer was full, and its <see cref="OverflowPolicy"/> is to drop.</summary>
     Overflow = 0,
 
-    /// <summary>The buffer stopped, and <see cref="OutputBufferOptions.DrainTimeout"/> passed before they were sent.</summary>
+    /// <summary>The buffer stopped before they were sent: after <see cref="OutputBufferOptions.DrainTimeout"/>, or by the stop's token.</summary>
     Stopped = 1,
 
     /// <summary>A route refused them, or failed for longer than <see cref="OutputBufferOptions.DeliveryTimeout"/>.</summary>

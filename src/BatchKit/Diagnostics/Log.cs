@@ -45,8 +45,12 @@ internal static partial class Log
     [LoggerMessage(6, LogLevel.Information, "Output buffer '{Buffer}' drained and stopped.")]
     public static partial void Drained(this ILogger logger, string buffer);
 
-    [LoggerMessage(7, LogLevel.Warning, "Output buffer '{Buffer}' stopped with {Messages} messages not sent within DrainTimeout ({DrainTimeout}); they count as dropped.")]
-    public static partial void DrainTimedOut(this ILogger logger, string buffer, long messages, TimeSpan drainTimeout);
+    /// <param name="logger">The logger.</param>
+    /// <param name="buffer">The buffer's name.</param>
+    /// <param name="messages">How many messages are left.</param>
+    /// <param name="drainTimeout">The limit that has passed; null when the stop's token was cancelled before.</param>
+    public static void DrainEnded(this ILogger logger, string buffer, long messages, TimeSpan? drainTimeout) => DrainEnded(
+        logger, buffer, messages, drainTimeout is { } limit ? $"DrainTimeout ({limit}) has passed" : "the stop's token was cancelled, as the host does after HostOptions.ShutdownTimeout");
 
     public static void MessagesRefused(this ILogger logger, LogThrottle throttle, string route, int messages, Exception failure)
     {
@@ -89,6 +93,9 @@ internal static partial class Log
 
     [LoggerMessage(5, LogLevel.Warning, "A buffering scope was open for longer than MaxScopeAge ({MaxScopeAge}) and was closed; it was opened at {OpenerFile}:{OpenerLine}. Such scopes since the last such line: {Count}.")]
     private static partial void ScopeExpired(ILogger logger, TimeSpan maxScopeAge, string openerFile, int openerLine, long count);
+
+    [LoggerMessage(7, LogLevel.Warning, "Output buffer '{Buffer}' stopped with {Messages} messages not sent, which count as dropped: {Cause}.")]
+    private static partial void DrainEnded(ILogger logger, string buffer, long messages, string cause);
 
     [LoggerMessage(8, LogLevel.Warning, "Route '{Route}' refused {Messages} messages of batches that it accepted, in {Count} sends since the last such line; they count as failed. {Cause}")]
     private static partial void MessagesRefused(ILogger logger, string route, long messages, long count, string cause, Exception? failure);

@@ -291,7 +291,7 @@ internal sealed class PartitionSender : IAsyncDisposable
 
         var attempts = decided.Acknowledged > 0 || isAnswered ? 1 : (_failure?.Attempts ?? 0) + 1;
         _failure = new PartitionFailure(_failure?.Since ?? _settings.Clock.Now, attempts, failure);
-        if (attempts == 1)
+        if (attempts == 1 && !_deadline.IsAborted)
             _settings.Logger.SendFailed(_settings.LogThrottle, RouteName, _send.Count, failure);
         if (_send.Count > 0)
             _send.Offer(FindNextAttempt(decided, attempts));

@@ -102,6 +102,30 @@ public sealed class StopTests
         await buffer.DisposeAsync().WithinDeadline();
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task The_log_of_a_stop_names_what_ended_the_drain_and_promises_no_retry(bool hostEndsIt)
+    {
+        var transport = new ScriptedTransport(_arrived);
+        var stalled = transport.Stall();
+        var buffer = Buffer(transport, new OutputBufferOptions { DrainTimeout = TimeSpan.FromSeconds(1) });
+        buffer.Write(_handle, "line 0");
+        await stalled.EnteredAsync();
+        using var cancellation = new CancellationTokenSource();
+
+        var stop = buffer.StopAsync(cancellation.Token);
+        if (hostEndsIt)
+            await cancellation.CancelAsync();
+        await stop.WhileAdvancing(() => _clock.Advance(TimeSpan.FromMilliseconds(100)));
+        await stop;
+
+        var line = Assert.Single(_logger.Lines);
+        Assert.Contains("1 messages not sent", line, StringComparison.Ordinal);
+        Assert.EndsWith(hostEndsIt ? "HostOptions.ShutdownTimeout." : "DrainTimeout (00:00:01) has passed.", line, StringComparison.Ordinal);
+        await buffer.DisposeAsync().WithinDeadline();
+    }
+
     [Fact]
     public async Task A_stopped_buffer_takes_nothing_more_and_says_so()
     {

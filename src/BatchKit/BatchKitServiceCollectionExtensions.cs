@@ -100,5 +100,5 @@ public static class BatchKitServiceCollectionExtensions
 
     // Bound without a change token: the buffer reads its options once, and an invalid change would throw on the thread that reloads.
     private static void AddOptions(IServiceCollection services, string name, IConfiguration? configuration, Action<OutputBufferOptions>? configure) =>
-        OptionsRules.Add(services, name, new OutputBufferOptionsValidator(), configure, configuration, static (section, options) => section.Bind(options));
+        OptionsRules.Add(services, name, new OutputBufferOptionsValidator(), configure, configuration, OutputBufferOptions.Read);
 }

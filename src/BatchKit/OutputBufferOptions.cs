@@ -1,6 +1,7 @@
 using System.ComponentModel.DataAnnotations;
 using System.Globalization;
 using BatchKit.Transports;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit;
@@ -143,10 +144,18 @@ public sealed class OutputBufferOptions : IValidatableObject
 
     /// <summary>
     /// How long a stop may take to send what is pending; 10 s by default, at most 1 h. Messages that are still pending then are dropped, counted
-    /// and logged.
+    /// and logged. The stop's token may end it earlier, as that of a host does after <c>HostOptions.ShutdownTimeout</c>.
     /// </summary>
     [TimeSpanRange("00:00:00", "01:00:00")]
     public TimeSpan DrainTimeout { get; set; } = TimeSpan.FromSeconds(10);
+
+    /// <summary>Reads the settings that a section has. Keys in the section replace the earlier ones: one that was taken out must not go on signing.</summary>
+    internal static void Read(IConfiguration section, OutputBufferOptions options)
+    {
+        if (section.GetSection(nameof(FrameKeys)).Exists())
+            options.FrameKeys.Clear();
+        section.Bind(options);
+    }
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)

@@ -107,6 +107,22 @@ public sealed class BatchKitServiceCollectionExtensionsTests
     }
 
     [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void Frame_keys_of_a_section_replace_those_that_were_set_in_code_before(bool hasKeys)
+    {
+        var (older, newer) = (Some.RandomBytes(FrameSigner.MinKeyBytes), Some.RandomBytes(FrameSigner.MinKeyBytes));
+        _application.Configuration.AddInMemoryCollection([new("Game:MaxBatchMessages", "7"), new(hasKeys ? "Game:FrameKeys:0" : "Other", Convert.ToBase64String(newer))]);
+        Services.Configure<OutputBufferOptions>(options => options.FrameKeys.Add(older));
+        Services.AddBatchKit(_application.Configuration.GetSection("Game")).UseLocal(_ => _transport);
+        using var host = _application.Build();
+
+        var keys = host.Services.GetRequiredService<IOptions<OutputBufferOptions>>().Value.FrameKeys;
+
+        Assert.Equal(hasKeys ? newer : older, Assert.Single(keys));
+    }
+
+    [Theory]
     [InlineData("", " It is set in section 'Game:Output'.")]
     [InlineData("game", " It is set for the output buffer 'game' in section 'Game:Output'.")]
     public async Task A_bad_option_of_a_section_names_the_section(string name, string origin)

@@ -82,6 +82,9 @@ public sealed class BatchReceiver
 
     internal TimeProvider TimeProvider { get; }
 
+    /// <summary>The node whose frames it reads; another one may be leased yet. Null when unknown.</summary>
+    internal int? Node => _node?.Candidate;
+
     /// <summary>The senders whose numbers it remembers, to drop what they repeat.</summary>
     internal int RememberedProducers => _filter.Count;
 

@@ -7,6 +7,8 @@ namespace BatchKit.Transports;
 /// <summary>All instruments of one receiver. Handles and producers are never tags: their number has no bound.</summary>
 internal sealed class ReceiverMetrics
 {
+    private const string NodeTag = "batchkit.node";
+
     private readonly Meter _meter;
     private readonly Histogram<double> _deliveryDuration;
     private readonly KeyValuePair<string, object?>[] _tags;
@@ -18,7 +20,7 @@ internal sealed class ReceiverMetrics
         // A meter of an application's factory outlives the receiver.
         _receiver = new WeakReference<BatchReceiver>(receiver);
         _tags = [new("messaging.system", options.MessagingSystem), .. Tag("messaging.destination.name", options.QueueName)];
-        _meter = meterFactory.Create(new MeterOptions(BatchKitMetrics.MeterName) { Tags = [.. Tag("batchkit.buffer", options.BufferName), .. Tag("batchkit.node", options.Node), .. _tags] });
+        _meter = meterFactory.Create(new MeterOptions(BatchKitMetrics.MeterName) { Tags = [.. Tag("batchkit.buffer", options.BufferName), .. _tags] });
         _meter.CreateObservableCounter("batchkit.receiver.frames", () => Measure(Frames), "{frame}", "Frames taken off a broker, by outcome.");
         _meter.CreateObservableCounter("batchkit.receiver.batches", () => Measure(Batches), "{batch}", "Batches of received frames, by outcome.");
         _meter.CreateObservableCounter("batchkit.receiver.messages", () => Measure(Messages), "{message}", "Messages of received batches, by outcome.");
@@ -32,9 +34,14 @@ internal sealed class ReceiverMetrics
     /// <summary>True when someone observes deliveries, so that measuring them is worth reading the clock.</summary>
     public bool IsObservingDeliveries => _deliveryDuration.Enabled;
 
+    // No tag of the meter, because the number may be leased after the receiver was created.
+    private int? Node => _receiver.TryGetTarget(out var receiver) ? receiver.Node : null;
+
     public void RecordDelivery(TimeSpan duration, string? errorType)
     {
         var tags = new TagList(_tags);
+        if (Node is { } node)
+            tags.Add(NodeTag, node);
         if (errorType is not null)
             tags.Add("error.type", errorType);
         _deliveryDuration.Record(duration.TotalSeconds, tags);
@@ -59,7 +66,7 @@ internal sealed class ReceiverMetrics
 
     private Measurement<long>[] Measure(Func<BatchReceiverStatistics, (string? Outcome, long Value)[]> of) =>
         _receiver.TryGetTarget(out var receiver)
-            ? [.. of(receiver.GetStatistics()).Select(one => new Measurement<long>(one.Value, [.. _tags, .. Tag("batchkit.outcome", one.Outcome)]))]
+            ? [.. of(receiver.GetStatistics()).Select(one => new Measurement<long>(one.Value, [.. _tags, .. Tag(NodeTag, receiver.Node), .. Tag("batchkit.outcome", one.Outcome)]))]
             : [];
 }
 

@@ -51,6 +51,22 @@ public sealed class ReceivingObservedTests : IDisposable
     }
 
     [Fact]
+    public async Task A_receivers_instruments_name_the_node_that_was_leased_after_it_was_created()
+    {
+        var receiver = Receiver(_arrived);
+        var measured = new List<(string Instrument, double Value, KeyValuePair<string, object?>[] Tags)>();
+        using var listener = Listen(measured);
+
+        receiver.ReadFor(new NodeNumber(1042));
+        await receiver.ReceiveAsync(Some.Frame(Some.Batch(Some.Connection(), Some.Producer(), 1, "line")), CancellationToken.None);
+
+        listener.RecordObservableInstruments();
+        Assert.Contains(measured, one => one.Instrument == "messaging.process.duration");
+        Assert.Contains(measured, one => one.Instrument == "batchkit.receiver.frames");
+        Assert.All(measured, one => Assert.Contains(one.Tags, tag => tag is { Key: "batchkit.node", Value: 1042 }));
+    }
+
+    [Fact]
     public async Task A_delivery_that_loses_messages_has_an_error()
     {
         var receiver = Receiver(new ScriptedTransport(_arrived, sendsWithoutBlocking: true).Answer(BatchOutcome.Refused));

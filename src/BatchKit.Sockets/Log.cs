@@ -13,6 +13,12 @@ internal static partial class Log
             AcceptFailed(logger, endPoint, events.Count, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
+    public static void HandshakeFailed(ILogger logger, LogThrottle throttle, EndPoint address, string reason)
+    {
+        if (throttle.TryBegin(2303, string.Empty, amount: 1, out var events))
+            HandshakeFailed(logger, address, reason, events.Count);
+    }
+
     public static void HandlerFailed(ILogger logger, LogThrottle throttle, Exception exception, ClientConnection connection)
     {
         if (throttle.TryBegin(2304, exception.GetType().Name, amount: 1, out var events))
@@ -47,9 +53,6 @@ internal static partial class Log
     [LoggerMessage(2302, LogLevel.Debug, "A client was turned away: {Reason}.")]
     public static partial void TurnedAway(ILogger logger, string reason);
 
-    [LoggerMessage(2303, LogLevel.Debug, "A client from {Address} did not establish its connection: {Reason}.")]
-    public static partial void HandshakeFailed(ILogger logger, EndPoint? address, string reason);
-
     [LoggerMessage(2305, LogLevel.Debug, "{Connection} broke its protocol: {Reason}.")]
     public static partial void ProtocolBroken(ILogger logger, ClientConnection connection, string reason);
 
@@ -58,6 +61,9 @@ internal static partial class Log
 
     [LoggerMessage(2308, LogLevel.Warning, "{Clients} of {Total} clients did not read their queued output within {Limit}; the rest was dropped.")]
     public static partial void DrainTimedOut(ILogger logger, int clients, int total, TimeSpan limit);
+
+    [LoggerMessage(2310, LogLevel.Debug, "A client from {Address} left while its connection began or ended: {Reason}.")]
+    public static partial void ClientLeft(ILogger logger, EndPoint? address, string reason);
 
     [LoggerMessage(2332, LogLevel.Warning, "The WebSocket endpoint {Pattern} accepts any host that a request names. Set its AllowedOrigins, or AllowedHosts in the configuration, so that a page with another name for this machine can't connect (DNS rebinding).")]
     public static partial void TrustsEveryHost(ILogger logger, string pattern);
@@ -70,6 +76,9 @@ internal static partial class Log
 
     [LoggerMessage(2301, LogLevel.Warning, "A client could not be accepted on {EndPoint}; the listener goes on. Failures since the last such line: {Count}. {Cause}")]
     private static partial void AcceptFailed(ILogger logger, EndPoint endPoint, long count, string cause, Exception? exception);
+
+    [LoggerMessage(2303, LogLevel.Warning, "A client from {Address} did not establish its connection: {Reason}. Such clients since the last such line: {Count}.")]
+    private static partial void HandshakeFailed(ILogger logger, EndPoint address, string reason, long count);
 
     [LoggerMessage(2309, LogLevel.Warning, "{Count} clients were turned away since the last such line: MaxConnections ({MaxConnections}), MaxConnectionsPerAddress ({MaxConnectionsPerAddress}) or MaxLingeringHandlers ({MaxLingeringHandlers}) is reached.")]
     private static partial void ClientsTurnedAway(ILogger logger, long count, int maxConnections, int maxConnectionsPerAddress, int maxLingeringHandlers);

@@ -112,7 +112,7 @@ internal sealed class WebSocketEndpoint(
         }
         catch (Exception failure) when (failure is IOException or OperationCanceledException)
         {
-            Log.HandshakeFailed(logger, origin.RemoteEndPoint, FailureText.MessageOf(failure));
+            Log.ClientLeft(logger, origin.RemoteEndPoint, FailureText.MessageOf(failure));
             return false;
         }
     }

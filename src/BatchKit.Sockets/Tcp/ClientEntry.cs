@@ -39,8 +39,9 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
         }
         catch (Exception failure)
         {
-            // Any failure, even of a TLS callback, ends this client only.
-            Log.HandshakeFailed(logger, peer, limit.IsCancellationRequested ? "it took too long" : FailureText.MessageOf(failure));
+            // Any failure, even of a TLS callback, ends this client only. What the listener's stop ends is no client's failure.
+            if (!stopping.IsCancellationRequested)
+                Log.HandshakeFailed(logger, transport.LogThrottle, peer, limit.IsCancellationRequested ? "it took too long" : FailureText.MessageOf(failure));
             return null;
         }
     }

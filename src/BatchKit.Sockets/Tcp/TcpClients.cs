@@ -69,7 +69,7 @@ internal sealed class TcpClients(
         }
         catch (Exception failure)
         {
-            Log.HandshakeFailed(logger, address: null, FailureText.MessageOf(failure));
+            Log.ClientLeft(logger, address: null, FailureText.MessageOf(failure));
             End(socket, place);
         }
 
@@ -103,7 +103,7 @@ internal sealed class TcpClients(
         }
         catch (Exception failure)
         {
-            Log.HandshakeFailed(logger, address: null, FailureText.MessageOf(failure));
+            Log.ClientLeft(logger, address: null, FailureText.MessageOf(failure));
         }
     }
 

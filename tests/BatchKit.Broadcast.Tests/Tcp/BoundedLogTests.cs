@@ -1,5 +1,7 @@
+using System.Net;
 using BatchKit.Diagnostics;
 using BatchKit.Testing;
+using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
 
@@ -42,6 +44,46 @@ public sealed class BoundedLogTests
 
         var (_, _, line) = Assert.Single(server.Log.Entries, entry => entry.Id == turnedAway);
         Assert.Contains("MaxConnections (2)", line, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Clients_that_do_not_establish_their_connection_make_one_warning_a_minute_with_their_number()
+    {
+        const int handshakeFailed = 2303;
+        var clock = new ManualTimeProvider();
+        await using var server = await TcpServer.StartAsync(configure: static listener => listener.UseProxyProtocol = true, clock: clock);
+
+        for (var client = 0; client < 10; client++)
+            await ComeAsync();
+        var first = Assert.Single(server.Log.Entries, entry => entry.Id == handshakeFailed);
+        clock.Advance(TimeSpan.FromMinutes(1));
+        await ComeAsync();
+
+        Assert.Equal(LogLevel.Warning, first.Level);
+        Assert.Contains("it is not a trusted proxy. Such clients since the last such line: 1.", first.Text, StringComparison.Ordinal);
+        Assert.Equal(2, server.Log.Count(handshakeFailed));
+        Assert.Contains("Such clients since the last such line: 10.", server.Log.Entries.Last(entry => entry.Id == handshakeFailed).Text, StringComparison.Ordinal);
+
+        async Task ComeAsync()
+        {
+            using var stranger = await LineClient.ConnectAsync(server.EndPoint);
+            await stranger.ReadToEndAsync();
+            await server.WhenEmptyAsync();
+        }
+    }
+
+    [Fact]
+    public async Task A_stop_blames_no_client_that_is_about_to_establish_its_connection()
+    {
+        var clock = new ManualTimeProvider();
+        await using var server = await TcpServer.StartAsync(new BroadcastOptions { TrustedProxies = { new IPNetwork(IPAddress.Loopback, 32) } }, static listener => listener.UseProxyProtocol = true, clock);
+        using var proxy = await LineClient.ConnectAsync(server.EndPoint);
+        await clock.WaitForTimersAsync(2);
+
+        await server.Listener.StopAsync(CancellationToken.None).WithinDeadline();
+
+        Assert.Equal("", await proxy.ReadToEndAsync());
+        Assert.DoesNotContain(server.Log.Entries, static entry => entry.Level >= LogLevel.Warning);
     }
 
     [Fact]

@@ -1,3 +1,4 @@
+using System.Globalization;
 using BatchKit.Testing;
 using BatchKit.TestSupport;
 using BatchKit.TestServers.Network;
@@ -238,6 +239,27 @@ public sealed class RedisTransportTests(RedisFixture redis)
         output.Write(nowhere, "hello");
 
         await Assert.ThrowsAsync<OutputDeliveryException>(() => output.FlushAsync(nowhere).WithinDeadline());
+    }
+
+    [Theory]
+    [InlineData("&{0}:* &{0}:[0x][0x][0x][0x][2x]")]
+    [InlineData("&*")]
+    public async Task A_user_with_the_rights_that_the_reference_names_sends_and_receives(string channels)
+    {
+        const string user = "node-2";
+        var options = await redis.NewOptionsAsync();
+        await using var administrator = await ConnectionMultiplexer.ConnectAsync(options.Configuration!);
+        var rights = $"reset on >secret +echo +publish +psubscribe +punsubscribe {string.Format(CultureInfo.InvariantCulture, channels, options.Prefix)}";
+        await administrator.GetDatabase().ExecuteAsync("ACL", [(object)"SETUSER", user, .. rights.Split(' ')]);
+        options.Configuration += $",user={user},password=secret";
+
+        using var host = await StartAsync(options, 2);
+        await host.Services.GetRequiredService<IOutputBuffer>().WriteAsync(Room, "to all");
+        await host.Services.GetRequiredService<IOutputBuffer>().WriteAsync(OutputHandle.Connection(2, 1), "to me");
+
+        await CollectedBy(host).WaitForMessagesAsync(2).WithinDeadline();
+        Assert.Equal(["to all", "to me"], CollectedBy(host).Texts);
+        Assert.Equal(HealthStatus.Healthy, await HealthOf(host));
     }
 
     [Fact]

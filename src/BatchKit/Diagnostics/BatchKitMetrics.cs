@@ -89,6 +89,7 @@ internal sealed class BatchKitMetrics
         Count("batchkit.messages.accepted", "Messages accepted by a write.", s => s.AcceptedMessages);
         Count("batchkit.messages.acknowledged", "Messages that every route acknowledged.", s => s.AcknowledgedMessages);
         Count("batchkit.messages.failed", "Messages refused, or older than DeliveryTimeout.", s => s.FailedMessages);
+        Count("batchkit.messages.refused", "Messages that a write dropped instead of accepting them, because the buffer was full.", s => s.RefusedMessages);
         Count("batchkit.messages.superseded", "Messages that a newer one with their key replaced while they waited.", s => s.SupersededMessages);
         Count("batchkit.sends", "Sends, including those that failed.", s => s.Sends);
         Count("batchkit.sends.failed", "Sends that failed, in whole or in part.", s => s.FailedSends);
@@ -97,7 +98,7 @@ internal sealed class BatchKitMetrics
         Gauge("batchkit.buffered", "By", "Bytes reserved by what is accepted and not yet settled.", s => s.BufferedBytes);
         Gauge("batchkit.handles", "{handle}", "Handles that the buffer holds state for.", s => s.LiveHandles);
         Gauge("batchkit.scopes", "{scope}", "Buffering scopes that are open.", s => s.OpenScopes);
-        _meter.CreateObservableCounter("batchkit.messages.dropped", () => Measure(Dropped), "{message}", "Messages dropped, by reason.");
+        _meter.CreateObservableCounter("batchkit.messages.dropped", () => Measure(Dropped), "{message}", "Messages accepted and then dropped, by reason.");
         _meter.CreateObservableCounter("batchkit.batches", () => Measure(Flushes), "{batch}", "Batches sealed, by the reason of the flush.");
 
         void Count(string name, string description, Func<OutputStatistics, long> of) =>
@@ -121,7 +122,7 @@ internal sealed class BatchKitMetrics
         var statistics = counters.Read("batchkit.messages.dropped");
         return
         [
-            new(statistics.OverflowDroppedMessages + statistics.RefusedMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Overflow))),
+            new(statistics.OverflowDroppedMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Overflow))),
             new(statistics.StopDroppedMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Stopped))),
             new(statistics.ExpiredMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Expired))),
         ];

@@ -35,6 +35,32 @@ public sealed class MeasuringTests
         Assert.DoesNotContain(measured.SelectMany(one => one.Tags), tag => $"{tag.Value}".Contains(handle.Name!, StringComparison.Ordinal));
     }
 
+    [Theory]
+    [InlineData(OverflowPolicy.DropNewest)]
+    [InlineData(OverflowPolicy.DropOldest)]
+    public async Task What_the_meter_counts_as_accepted_is_settled_or_pending_when_a_full_buffer_drops(OverflowPolicy policy)
+    {
+        var transport = new ScriptedTransport(_arrived);
+        var stalled = transport.Stall();
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { Overflow = policy, MaxBufferedBytes = 1024, MaxMessageBytes = 400, MaxBatchBytes = 400 }, name: _name);
+        var measured = new List<(string Instrument, double Value, KeyValuePair<string, object?>[] Tags)>();
+        using var listener = Listen(measured);
+        buffer.Write(Some.Connection(), new byte[400]);
+        await stalled.EnteredAsync();
+        for (var write = 0; write < 10; write++)
+            buffer.Write(Some.Connection(), new byte[400]);
+
+        listener.RecordObservableInstruments();
+        var (accepted, refused) = (Sum("accepted"), Sum("refused"));
+        Assert.Equal(11, accepted + refused);
+        Assert.Equal(policy == OverflowPolicy.DropNewest, refused > 0);
+        Assert.Equal(accepted, Sum("acknowledged") + Sum("failed") + Sum("dropped") + Sum("superseded") + Sum("pending"));
+        Assert.Equal(buffer.GetStatistics().DroppedMessages, Sum("dropped"));
+        stalled.Release();
+
+        double Sum(string counter) => measured.Where(one => one.Instrument == $"batchkit.messages.{counter}").Sum(static one => one.Value);
+    }
+
     [Fact]
     public async Task A_send_that_arrives_at_the_second_try_is_one_operation_without_an_error()
     {

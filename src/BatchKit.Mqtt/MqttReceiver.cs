@@ -154,7 +154,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
             throw new IOException(fault);
     }
 
-    /// <summary>Stops reading, finishes the delivery under way, acknowledges it and disconnects, within <see cref="MqttOptions.StopTimeout"/>. The broker keeps the session.</summary>
+    /// <summary>Stops reading, finishes the delivery under way, acknowledges it and disconnects, within <see cref="MqttOptions.StopTimeout"/>. With a <see cref="MqttOptions.ClientId"/> the broker keeps the session for <see cref="MqttOptions.SessionExpiry"/>; else it ends.</summary>
     /// <remarks>A connection that is shared with a transport stays open for the transport. The receiver can't be started again; create another one.</remarks>
     /// <param name="cancellationToken">Abandons the delivery under way immediately.</param>
     public async Task StopAsync(CancellationToken cancellationToken)

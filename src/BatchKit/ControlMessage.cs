@@ -1,5 +1,6 @@
 using System.Diagnostics.CodeAnalysis;
 using System.Text;
+using System.Text.Unicode;
 
 namespace BatchKit;
 
@@ -27,18 +28,18 @@ public readonly record struct ControlMessage
     public static ControlMessage Close { get; } = new(ControlOperation.Close, string.Empty);
 
     /// <summary>Adds the connection to a group.</summary>
-    /// <exception cref="ArgumentException">The name is null or empty.</exception>
+    /// <inheritdoc cref="OutputHandle.Named" path="/exception"/>
     public static ControlMessage JoinGroup(string group)
     {
-        ArgumentException.ThrowIfNullOrEmpty(group);
+        OutputHandle.ThrowIfNoName(group);
         return new ControlMessage(ControlOperation.JoinGroup, group);
     }
 
     /// <summary>Removes the connection from a group.</summary>
-    /// <exception cref="ArgumentException">The name is null or empty.</exception>
+    /// <inheritdoc cref="OutputHandle.Named" path="/exception"/>
     public static ControlMessage LeaveGroup(string group)
     {
-        ArgumentException.ThrowIfNullOrEmpty(group);
+        OutputHandle.ThrowIfNoName(group);
         return new ControlMessage(ControlOperation.LeaveGroup, group);
     }
 
@@ -46,18 +47,19 @@ public readonly record struct ControlMessage
     public byte[] ToPayload() => [(byte)Operation, .. Encoding.UTF8.GetBytes(Group ?? string.Empty)];
 
     /// <summary>Decodes a control message's payload.</summary>
-    /// <returns>False when the operation is unknown, a group's name is missing, or <see cref="ControlOperation.Close"/> has one. The last hop ignores and counts such a message.</returns>
+    /// <returns>False when the operation is unknown, a group's name is missing, too long or not UTF-8, or <see cref="ControlOperation.Close"/> has one. The last hop ignores and counts such a message.</returns>
     public static bool TryRead(ReadOnlySpan<byte> payload, [MaybeNullWhen(false)] out ControlMessage control)
     {
         control = default;
         if (payload.IsEmpty)
             return false;
         var operation = (ControlOperation)payload[0];
-        var isKnown = operation is ControlOperation.JoinGroup or ControlOperation.LeaveGroup ? payload.Length > 1
-            : operation is ControlOperation.Close && payload.Length == 1;
+        var name = payload[1..];
+        var isKnown = operation is ControlOperation.JoinGroup or ControlOperation.LeaveGroup ? name.Length is > 0 and <= OutputHandle.MaxNameBytes && Utf8.IsValid(name)
+            : operation is ControlOperation.Close && name.IsEmpty;
         if (!isKnown)
             return false;
-        control = new ControlMessage(operation, Encoding.UTF8.GetString(payload[1..]));
+        control = new ControlMessage(operation, Encoding.UTF8.GetString(name));
         return true;
     }
 }

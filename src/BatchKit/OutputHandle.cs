@@ -74,12 +74,7 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
     /// <exception cref="ArgumentException">The name is empty, longer than <see cref="MaxNameBytes"/> in UTF-8, or not valid Unicode.</exception>
     public static OutputHandle Named(string name)
     {
-        ArgumentException.ThrowIfNullOrEmpty(name);
-        // UTF-8 would replace each half by the same character, so that names that differ would be one name at the broker.
-        if (HasHalfPair(name))
-            throw new ArgumentException("The name is not valid Unicode: it has half of a surrogate pair. Remove it.", nameof(name));
-        if (name.Length > MaxNameBytes / 3 && Encoding.UTF8.GetByteCount(name) is > MaxNameBytes and var bytes)
-            throw new ArgumentException($"The name has {bytes} UTF-8 bytes, more than {nameof(MaxNameBytes)} ({MaxNameBytes}). Use a shorter name.", nameof(name));
+        ThrowIfNoName(name);
         return new OutputHandle(name.GetHashCode(StringComparison.Ordinal), name);
     }
 
@@ -102,6 +97,18 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
 
     /// <summary>True when they are different destinations.</summary>
     public static bool operator !=(OutputHandle left, OutputHandle right) => !left.Equals(right);
+
+    /// <summary>Checks a destination's name.</summary>
+    /// <exception cref="ArgumentException">As <see cref="Named"/> throws.</exception>
+    internal static void ThrowIfNoName(string name, [CallerArgumentExpression(nameof(name))] string? parameter = null)
+    {
+        ArgumentException.ThrowIfNullOrEmpty(name, parameter);
+        // UTF-8 would replace each half by the same character, so that names that differ would be one name at the broker.
+        if (HasHalfPair(name))
+            throw new ArgumentException("The name is not valid Unicode: it has half of a surrogate pair. Remove it.", parameter);
+        if (name.Length > MaxNameBytes / 3 && Encoding.UTF8.GetByteCount(name) is > MaxNameBytes and var bytes)
+            throw new ArgumentException($"The name has {bytes} UTF-8 bytes, more than {nameof(MaxNameBytes)} ({MaxNameBytes}). Use a shorter name.", parameter);
+    }
 
     private static bool HasHalfPair(ReadOnlySpan<char> name)
     {

@@ -72,14 +72,17 @@ public sealed class ControlMessageTests : IAsyncDisposable
         Assert.Equal(0, _transport.GetStatistics().Groups);
     }
 
-    [Fact]
-    public async Task An_unknown_control_message_is_ignored_and_counted()
+    [Theory]
+    [InlineData(new byte[] { 99 })]
+    [InlineData(new byte[] { (byte)ControlOperation.JoinGroup, 0xff })]
+    public async Task An_unknown_control_message_is_ignored_and_counted(byte[] payload)
     {
         var client = new FakeClient(_transport);
 
-        await _transport.SendAsync(Deliveries.To(client.Handle, Some.Message("a"), new BatchMessage(new byte[] { 99 }, MessageHeader.Control), Some.Message("b")));
+        await _transport.SendAsync(Deliveries.To(client.Handle, Some.Message("a"), new BatchMessage(payload, MessageHeader.Control), Some.Message("b")));
 
         Assert.Equal("ab", client.Text);
+        Assert.Empty(_transport.GetGroups(client.Handle));
         Assert.Equal(1, _transport.GetStatistics().UnknownControlMessages);
         _transport.GetStatistics().AssertAddsUp();
     }

@@ -91,6 +91,9 @@ public sealed class JsonMessageCodec : IMessageCodec
 
     private sealed class WriterPolicy(JsonSerializerOptions options) : PooledObjectPolicy<Utf8JsonWriter>
     {
+        // What a pooled writer refers to, in the place of the last value's memory.
+        private static readonly ArrayBufferWriter<byte> NoOutput = new();
+
         private readonly JsonWriterOptions _writerOptions = new()
         {
             Encoder = options.Encoder,
@@ -98,11 +101,11 @@ public sealed class JsonMessageCodec : IMessageCodec
             MaxDepth = options.MaxDepth,
         };
 
-        public override Utf8JsonWriter Create() => new(new ArrayBufferWriter<byte>(), _writerOptions);
+        public override Utf8JsonWriter Create() => new(NoOutput, _writerOptions);
 
         public override bool Return(Utf8JsonWriter obj)
         {
-            obj.Reset();
+            obj.Reset(NoOutput);
             return true;
         }
     }

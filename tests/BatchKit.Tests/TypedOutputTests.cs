@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.Runtime.CompilerServices;
 using System.Text;
 using System.Text.Json;
 using BatchKit.Testing;
@@ -115,6 +116,16 @@ public sealed class TypedOutputTests : IAsyncDisposable
     }
 
     [Fact]
+    public void A_codec_keeps_no_memory_that_it_has_written_to()
+    {
+        var output = Encode(_codec);
+
+        GC.Collect();
+
+        Assert.False(output.TryGetTarget(out _));
+    }
+
+    [Fact]
     public void A_type_that_the_context_does_not_know_is_named()
     {
         var exception = Assert.Throws<NotSupportedException>(() => _output.Write(_player, new Unregistered(1)));
@@ -164,6 +175,15 @@ public sealed class TypedOutputTests : IAsyncDisposable
         var exception = Assert.Throws<InvalidOperationException>(() => builder.UseCodec(new TextCodec()));
 
         Assert.Contains("'game' already has a codec", exception.Message, StringComparison.Ordinal);
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static WeakReference<ArrayBufferWriter<byte>> Encode(JsonMessageCodec codec)
+    {
+        var output = new ArrayBufferWriter<byte>();
+        codec.Encode(new ChatLine("Ana", "Hi"), output);
+        Assert.NotEqual(0, output.WrittenCount);
+        return new WeakReference<ArrayBufferWriter<byte>>(output);
     }
 
     /// <summary>Knows lines of chat only, and allocates nothing.</summary>

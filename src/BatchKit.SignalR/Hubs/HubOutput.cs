@@ -7,6 +7,9 @@ namespace BatchKit.SignalR.Hubs;
 /// <summary>Writes one hub's records to the buffer.</summary>
 internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<IHubProtocol> protocols)
 {
+    // Memory of a thread that once wrote a large record is not kept.
+    private const int MaxKeptBytes = 64 * 1024;
+
     // A record is encoded on its thread, and the buffer copies it before the write returns. Null while it is in use: an argument that sends a message while it is encoded gets memory of its own.
     [ThreadStatic]
     private static RecordWriter? _kept;
@@ -103,7 +106,7 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
             isWritten = buffer.TryWrite(handle, record.Written.Span);
         if (!isWritten)
             return WaitAsync(handle, TakeBytes(record), cancellationToken);
-        _kept = record;
+        Keep(record);
         var settled = buffer.WhenSettledAsync(handle, cancellationToken);
         return settled.IsCompletedSuccessfully ? Task.CompletedTask : settled.AsTask();
     }
@@ -130,8 +133,14 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     private static byte[] TakeBytes(RecordWriter record)
     {
         var bytes = record.Written.ToArray();
-        _kept = record;
+        Keep(record);
         return bytes;
+    }
+
+    private static void Keep(RecordWriter record)
+    {
+        if (record.Capacity <= MaxKeptBytes)
+            _kept = record;
     }
 
     private async Task WaitAsync(OutputHandle handle, byte[] record, CancellationToken cancellationToken)

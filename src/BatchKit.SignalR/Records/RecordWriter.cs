@@ -39,18 +39,17 @@ internal sealed record NamedProtocol(IHubProtocol Protocol, byte[] Name)
 /// <summary>Writes one record into memory that it reuses. A record is a byte for its kind, and fields that begin with their lengths.</summary>
 internal sealed class RecordWriter : IBufferWriter<byte>
 {
-    private const int KeptBytes = 64 * 1024;
-
     private byte[] _buffer = new byte[1024];
     private int _length;
+
+    /// <summary>The memory that it has.</summary>
+    public int Capacity => _buffer.Length;
 
     public ReadOnlyMemory<byte> Written => _buffer.AsMemory(0, _length);
 
     public RecordWriter Begin(RecordKind kind)
     {
         _length = 0;
-        if (_buffer.Length > KeptBytes)
-            _buffer = new byte[KeptBytes];
         GetSpan(1)[0] = (byte)kind;
         _length = 1;
         return this;

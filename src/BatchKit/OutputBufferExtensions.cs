@@ -199,6 +199,7 @@ public ref struct OutputInterpolatedStringHandler
     private static byte[]? _kept;
 
     private readonly IFormatProvider? _provider;
+    private readonly ICustomFormatter? _formatter;
     private byte[] _bytes;
     private int _length;
 
@@ -213,10 +214,11 @@ public ref struct OutputInterpolatedStringHandler
     /// <summary>Called by the compiler.</summary>
     /// <param name="literalLength">The length of the string's fixed parts in UTF-16 units.</param>
     /// <param name="formattedCount">The number of its values.</param>
-    /// <param name="provider">Formats the values; the current culture when null.</param>
+    /// <param name="provider">Formats the values, by its <see cref="ICustomFormatter"/> when it has one; the current culture when null.</param>
     public OutputInterpolatedStringHandler(int literalLength, int formattedCount, IFormatProvider? provider)
     {
         _provider = provider;
+        _formatter = (ICustomFormatter?)provider?.GetFormat(typeof(ICustomFormatter));
         _bytes = _kept ?? new byte[FirstBytes];
         _kept = null;
         EnsureFree(literalLength + (formattedCount * GuessedBytesPerHole));
@@ -238,7 +240,13 @@ public ref struct OutputInterpolatedStringHandler
 
     /// <summary>Called by the compiler.</summary>
     /// <param name="value">Text.</param>
-    public void AppendFormatted(string? value) => AppendFormatted(value.AsSpan());
+    public void AppendFormatted(string? value)
+    {
+        if (_formatter is null)
+            AppendFormatted(value.AsSpan());
+        else
+            AppendFormatted<string?>(value, format: null);
+    }
 
     /// <summary>Called by the compiler.</summary>
     /// <param name="value">Text.</param>
@@ -270,7 +278,11 @@ public ref struct OutputInterpolatedStringHandler
     /// <param name="format">Its format.</param>
     public void AppendFormatted<T>(T value, string? format)
     {
-        if (value is IUtf8SpanFormattable)
+        if (_formatter is not null)
+        {
+            AppendFormatted(_formatter.Format(format, value, _provider).AsSpan());
+        }
+        else if (value is IUtf8SpanFormattable)
         {
             // Tested and used as T, so that a value type is not boxed.
             int written;

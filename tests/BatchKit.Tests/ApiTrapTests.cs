@@ -103,6 +103,27 @@ public sealed class ApiTrapTests
     }
 
     [Fact]
+    public async Task Values_are_formatted_by_the_formatter_of_the_provider_that_is_given()
+    {
+        await using var buffer = new OutputBuffer(_arrived, timeProvider: _clock);
+        var provider = new AngleFormatter();
+        var (number, text, none) = (1.5, "é", (string?)null);
+        var expected = string.Create(provider, $"{number:0.0} {text} {none,4}|{text,-5}|{this}");
+        provider.Questions = 0;
+
+        buffer.Write(_handle, provider, $"{number:0.0} {text} {none,4}|{text,-5}|{this}");
+        Assert.True(buffer.TryWrite(_handle, provider, $"{number:0.0} {text} {none,4}|{text,-5}|{this}"));
+        await buffer.WriteAsync(_handle, provider, $"{number:0.0} {text} {none,4}|{text,-5}|{this}");
+        buffer.WriteLatest(_handle, key: 1, provider, $"{number:0.0} {text} {none,4}|{text,-5}|{this}");
+        using (var writer = buffer.BeginWriting(_handle))
+            writer.Write(provider, $"{number:0.0} {text} {none,4}|{text,-5}|{this}");
+
+        Assert.Equal("<1.5> <é>   <>|<é>  |", expected);
+        Assert.Equal(Enumerable.Repeat(expected, 5), _arrived.Texts);
+        Assert.Equal(5, provider.Questions);
+    }
+
+    [Fact]
     public async Task An_encoder_may_have_a_span_as_its_state()
     {
         await using var buffer = new OutputBuffer(_arrived, timeProvider: _clock);
@@ -159,6 +180,21 @@ public sealed class ApiTrapTests
         buffer.Write(_handle, new byte[1000]);
         await stalled.EnteredAsync();
         return stalled;
+    }
+
+    /// <summary>Puts values in angle brackets, and leaves this test out.</summary>
+    private sealed class AngleFormatter : IFormatProvider, ICustomFormatter
+    {
+        public int Questions { get; set; }
+
+        public object? GetFormat(Type? formatType)
+        {
+            Questions += formatType == typeof(ICustomFormatter) ? 1 : 0;
+            return formatType == typeof(ICustomFormatter) ? this : null;
+        }
+
+        public string Format(string? format, object? arg, IFormatProvider? formatProvider) =>
+            arg is ApiTrapTests ? null! : string.Create(CultureInfo.InvariantCulture, $"<{(arg as IFormattable)?.ToString(format, CultureInfo.InvariantCulture) ?? arg}>");
     }
 
     private sealed class ThrowingRouter : IOutputRouter

@@ -182,8 +182,9 @@ public sealed class OutputBufferOptions : IValidatableObject
         // A key's own bytes are no part of the error.
         for (var index = 0; index < FrameKeys.Count; index++)
         {
-            if (FrameKeys[index].Length < FrameSigner.MinKeyBytes)
-                yield return Invalid($"{nameof(FrameKeys)}[{index}]", $"{FrameKeys[index].Length} bytes", $"must have at least {FrameSigner.MinKeyBytes} bytes");
+            var key = FrameKeys[index];
+            if (key is not { Length: >= FrameSigner.MinKeyBytes })
+                yield return Invalid($"{nameof(FrameKeys)}[{index}]", key is null ? "null" : $"{key.Length} bytes", $"must have at least {FrameSigner.MinKeyBytes} bytes");
         }
     }
 

@@ -60,6 +60,20 @@ public sealed class OutputBufferOptionsTests
     }
 
     [Fact]
+    public void A_frame_key_that_is_null_or_too_short_is_named_without_its_bytes()
+    {
+        var options = new OutputBufferOptions { FrameKeys = { new byte[32], null!, new byte[31] } };
+
+        var exception = Assert.Throws<OptionsValidationException>(() => new OutputBuffer(new CollectingTransport(), options));
+
+        Assert.Equal(
+        [
+            "OutputBufferOptions.FrameKeys[1] (null) must have at least 32 bytes.",
+            "OutputBufferOptions.FrameKeys[2] (31 bytes) must have at least 32 bytes.",
+        ], exception.Failures);
+    }
+
+    [Fact]
     public void The_defaults_are_valid() => OptionsRules.ThrowIfInvalid(new OutputBufferOptionsValidator(), new OutputBufferOptions(), "");
 
     [Fact]

@@ -27,11 +27,11 @@ public sealed class FrameSigner
 
     /// <summary>Creates a signer.</summary>
     /// <param name="keys">At least one, each of at least <see cref="MinKeyBytes"/> random bytes. They are copied.</param>
-    /// <exception cref="ArgumentException">There is no key, or one is too short.</exception>
+    /// <exception cref="ArgumentException">There is no key, or one is null or too short.</exception>
     public FrameSigner(params IEnumerable<byte[]> keys)
     {
         ArgumentNullException.ThrowIfNull(keys);
-        _keys = [.. keys.Select(static key => (byte[])key.Clone())];
+        _keys = [.. keys.Select(static key => (byte[]?)key?.Clone() ?? [])];
         if (_keys.IsEmpty || _keys.Any(static key => key.Length < MinKeyBytes))
             throw new ArgumentException($"Give at least one key, each of at least {MinKeyBytes} random bytes.", nameof(keys));
     }

@@ -237,6 +237,7 @@ public sealed class FrameTrustTests
         var options = new OutputBufferOptions { FrameKeys = { new byte[FrameSigner.MinKeyBytes - 1] } };
 
         Assert.Throws<ArgumentException>(() => new FrameSigner(new byte[FrameSigner.MinKeyBytes - 1]));
+        Assert.Throws<ArgumentException>(() => new FrameSigner([null!]));
         Assert.Throws<ArgumentException>(() => new FrameSigner());
         Assert.Contains("FrameKeys[0]", Assert.Single(options.Validate(new(options))).ErrorMessage, StringComparison.Ordinal);
     }

@@ -112,7 +112,7 @@ public sealed class MessageHeader
     {
         var bytes = correlation.IsDefault ? 0 : correlation.Length;
         if (bytes > MaxTextBytes)
-            throw new ArgumentException($"A header's {nameof(CorrelationData)} has {bytes} bytes, more than {nameof(MaxTextBytes)} ({MaxTextBytes}).", nameof(correlation));
+            throw Refusal($"A header's {nameof(CorrelationData)} has {bytes} bytes, more than {nameof(MaxTextBytes)} ({MaxTextBytes}).");
         return bytes;
     }
 
@@ -120,26 +120,29 @@ public sealed class MessageHeader
     private static void ThrowIfUnknown(MessageKind kind)
     {
         if (kind is < MessageKind.Output or > MessageKind.Control)
-            throw new ArgumentException($"A header's {nameof(Kind)} ({(int)kind}) must be one of {string.Join(", ", Enum.GetNames<MessageKind>())}.", nameof(kind));
+            throw Refusal($"A header's {nameof(Kind)} ({(int)kind}) must be one of {string.Join(", ", Enum.GetNames<MessageKind>())}.");
     }
 
     private static void ThrowIfOutOfRange(TimeSpan? timeToLive)
     {
         if (timeToLive is { } time && (time <= TimeSpan.Zero || time > LongestTimeToLive))
-            throw new ArgumentException($"A header's {nameof(TimeToLive)} ({time}) must be above zero and at most {LongestTimeToLive}. Leave it out for a message that may wait for any time.", nameof(timeToLive));
+            throw Refusal($"A header's {nameof(TimeToLive)} ({time}) must be above zero and at most {LongestTimeToLive}. Leave it out for a message that may wait for any time.");
     }
 
     private static string NotNull(string? text, string part) =>
-        text ?? throw new ArgumentException($"A header's {part} is null. Use an empty text, or leave the property out.", nameof(text));
+        text ?? throw Refusal($"A header's {part} is null. Use an empty text, or leave the property out.");
 
     private static int UnitsOf(string? text, string part)
     {
         if (text is null)
             return 0;
         if (text.Length > MaxTextBytes / 3 && Encoding.UTF8.GetByteCount(text) is > MaxTextBytes and var bytes)
-            throw new ArgumentException($"A header's {part} has {bytes} UTF-8 bytes, more than {nameof(MaxTextBytes)} ({MaxTextBytes}). Use a shorter text, or write it in the payload.", nameof(text));
+            throw Refusal($"A header's {part} has {bytes} UTF-8 bytes, more than {nameof(MaxTextBytes)} ({MaxTextBytes}). Use a shorter text, or write it in the payload.");
         return text.Length;
     }
+
+    // Whatever takes a header names its parameter so.
+    private static ArgumentException Refusal(string sentence, string parameter = "header") => new(sentence, parameter);
 }
 
 /// <summary>What a message is for. The last hop treats each kind differently.</summary>

@@ -55,7 +55,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
     /// <param name="logger">Gets warnings about what failed; none by default.</param>
     /// <param name="meterFactory">Creates the meter <c>BatchKit</c>; by default, the buffer creates it itself.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">An option is outside its range, or above what a route takes; the message names it.</exception>
-    /// <exception cref="ArgumentException">There is no route, or two have the same name.</exception>
+    /// <exception cref="ArgumentException">There is no route, one is null, or two have the same name.</exception>
     public OutputBuffer(
         IReadOnlyList<OutputRoute> routes, IOutputRouter? router = null, OutputBufferOptions? options = null, string name = "",
         TimeProvider? timeProvider = null, ILogger<OutputBuffer>? logger = null, IMeterFactory? meterFactory = null)
@@ -72,7 +72,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
         ArgumentOutOfRangeException.ThrowIfZero(routes.Count, nameof(routes));
         OptionsRules.ThrowIfInvalid(new OutputBufferOptionsValidator(), options, name);
         foreach (var route in routes)
-            route.ThrowIfTooNarrow(options, name);
+            (route ?? throw new ArgumentException("A route is null. Leave it out.", nameof(routes))).ThrowIfTooNarrow(options, name);
         Name = name;
         _epoch = epoch;
         var guarded = GuardedLogger.Of(logger);

@@ -19,12 +19,17 @@ public sealed class MessageHeaderTests
         new MessageHeader { ReplyTo = TooLong },
         new MessageHeader { CorrelationData = [.. new byte[MessageHeader.MaxTextBytes + 1]] },
         new MessageHeader { Kind = (MessageKind)3 },
+        new MessageHeader { TimeToLive = TimeSpan.Zero },
     ];
 
     [Theory]
     [MemberData(nameof(HeadersThatNoFrameTakes))]
-    public void A_header_that_no_frame_takes_is_refused_at_the_write(MessageHeader header) =>
-        Assert.Throws<ArgumentException>(() => header.EncodedBytes);
+    public async Task A_header_that_no_frame_takes_is_refused_at_the_write(MessageHeader header)
+    {
+        await using var buffer = new OutputBuffer(new CollectingTransport());
+
+        Assert.Equal("header", Assert.Throws<ArgumentException>(() => buffer.Write(Some.Connection(), "x"u8, header)).ParamName);
+    }
 
     [Fact]
     public void The_longest_texts_cross_in_a_frame()

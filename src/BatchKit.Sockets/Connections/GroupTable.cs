@@ -17,9 +17,17 @@ internal sealed class GroupTable(ObserverFaults faults)
 
     public IReadOnlyCollection<string> Names => [.. _groups.Select(static entry => entry.Key)];
 
-    public bool Contains(string name) => _groups.ContainsKey(name);
+    public bool Contains(string group)
+    {
+        ArgumentNullException.ThrowIfNull(group);
+        return _groups.ContainsKey(group);
+    }
 
-    public ClientConnection[] GetMembers(string name) => _groups.TryGetValue(name, out var group) ? group.Snapshot : [];
+    public ClientConnection[] GetMembers(string group)
+    {
+        ArgumentNullException.ThrowIfNull(group);
+        return _groups.TryGetValue(group, out var found) ? found.Snapshot : [];
+    }
 
     public void Join(ClientConnection connection, string name)
     {

@@ -25,7 +25,11 @@ internal sealed class Dispatcher : IAsyncDisposable
         _settings = settings;
         _router = router;
         foreach (var route in routes)
-            Add(route, holds, epoch);
+        {
+            if (!TryAdd(route, holds, epoch))
+                throw new ArgumentException($"The route '{route.Name}' was given twice. Give each route a name of its own.", nameof(routes));
+        }
+
         _firstRoute = _routes[routes[0].Name];
     }
 
@@ -66,9 +70,9 @@ internal sealed class Dispatcher : IAsyncDisposable
 
     /// <summary>Bytes of batches that are queued or under way on a route.</summary>
     /// <exception cref="ArgumentException">There is no such route.</exception>
-    public long CountPendingBytes(string route) => _routes.TryGetValue(route, out var known)
+    public long CountPendingBytes(string routeName) => _routes.TryGetValue(routeName, out var known)
         ? known.CountPendingBytes()
-        : throw new ArgumentException($"There is no route '{route}'. Name one of these: {string.Join(", ", _routes.Keys)}.", nameof(route));
+        : throw new ArgumentException($"There is no route '{routeName}'. Name one of these: {string.Join(", ", _routes.Keys)}.", nameof(routeName));
 
     /// <summary>Drops a batch that never reached a queue.</summary>
     public void Drop(PendingBatch held)
@@ -157,7 +161,7 @@ internal sealed class Dispatcher : IAsyncDisposable
         : throw new InvalidOperationException(
             $"The router {_router!.GetType().Name} named the route '{name}', which was not added. Return one of these, or add it: {string.Join(", ", _routes.Keys)}.");
 
-    private void Add(OutputRoute route, HoldQueue holds, long epoch)
+    private bool TryAdd(OutputRoute route, HoldQueue holds, long epoch)
     {
         // Without a router everything takes the first route, which then has all of the capacity.
         var budget = _settings.Budget.Parts[Math.Min(_routes.Count, _settings.Budget.Parts.Length - 1)];
@@ -168,8 +172,7 @@ internal sealed class Dispatcher : IAsyncDisposable
             _partitions.Add(partitions[index]);
         }
 
-        if (!_routes.TryAdd(route.Name, new DispatchRoute(partitions)))
-            throw new ArgumentException($"The route '{route.Name}' was given twice. Give each route a name of its own.", nameof(route));
+        return _routes.TryAdd(route.Name, new DispatchRoute(partitions));
     }
 }
 

@@ -13,6 +13,13 @@ public sealed class GroupTableTests : IAsyncDisposable
     public ValueTask DisposeAsync() => _transport.DisposeAsync();
 
     [Fact]
+    public void A_group_without_a_name_is_refused()
+    {
+        Assert.Equal("group", Assert.Throws<ArgumentNullException>(() => _transport.GetMembers(null!)).ParamName);
+        Assert.Equal("group", Assert.Throws<ArgumentNullException>(() => _transport.HasMembers(null!)).ParamName);
+    }
+
+    [Fact]
     public void Members_are_those_that_joined_and_did_not_leave()
     {
         var (first, second) = (new FakeClient(_transport).Connection, new FakeClient(_transport).Connection);

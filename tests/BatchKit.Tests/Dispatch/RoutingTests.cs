@@ -157,6 +157,20 @@ public sealed class RoutingTests
     }
 
     [Fact]
+    public async Task Routes_that_are_missing_null_or_unknown_are_called_what_the_caller_gave()
+    {
+        await using var buffer = new OutputBuffer(_local);
+
+        var missing = Assert.ThrowsAny<ArgumentException>(() => new OutputBuffer(Array.Empty<OutputRoute>()));
+        var nothing = Assert.Throws<ArgumentException>(() => new OutputBuffer([new OutputRoute("only", _local), null!]));
+        var twice = Assert.Throws<ArgumentException>(() => new OutputBuffer([new OutputRoute("only", _local), new OutputRoute("only", _local)]));
+        var unknown = Assert.Throws<ArgumentException>(() => buffer.GetPendingBytes("nowhere"));
+
+        Assert.Equal(("routes", "routes", "routes", "routeName"), (missing.ParamName, nothing.ParamName, twice.ParamName, unknown.ParamName));
+        Assert.StartsWith("A route is null.", nothing.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task A_batch_counts_as_delivered_locally_when_this_buffer_numbered_it_and_its_router_chose_the_local_route()
     {
         await using var buffer = Buffer();

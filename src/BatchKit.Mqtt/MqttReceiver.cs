@@ -31,6 +31,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
     private readonly ReceiverLog _log;
+    private readonly HeldFrame _held;
     private readonly ReceivingSession _session;
     private readonly MqttLink _link;
 
@@ -74,7 +75,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
-        _log = new ReceiverLog(_logger, _timeProvider);
+        (_log, _held) = (new ReceiverLog(_logger, _timeProvider), new HeldFrame(_timeProvider));
         _lease = leasesNode && options.EnvelopePrefix is not null ? new MqttNodeLease(options, node, _timeProvider, _logger) : null;
         _session = CreateSession(node, publisher: null);
         var clientId = $"{options.ClientId ?? $"batchkit-{Guid.NewGuid():N}"}-receiver";
@@ -105,7 +106,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
-        _log = new ReceiverLog(_logger, _timeProvider);
+        (_log, _held) = (new ReceiverLog(_logger, _timeProvider), new HeldFrame(_timeProvider));
         _transport = transport;
         _lease = leasesNode && _options.EnvelopePrefix is not null ? new MqttNodeLease(_options, node, _timeProvider, _logger) : null;
         _session = CreateSession(node, transport.Queue);
@@ -113,8 +114,8 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         transport.Attach(_session);
     }
 
-    /// <summary>A human-readable reason, without secrets, why it receives nothing or not from every subscription; null while it receives.</summary>
-    public string? Fault => _whyInactive ?? _lease?.TakenReason ?? _link.Fault ?? _session.Fault;
+    /// <summary>A human-readable reason, without secrets, why it receives nothing or not from every subscription, such as a next transport that has had a message for ten seconds; null while it receives.</summary>
+    public string? Fault => _whyInactive ?? _lease?.TakenReason ?? _link.Fault ?? _session.Fault ?? _held.Fault;
 
     internal ObserverFaults ObserverFaults => _logger.Faults;
 
@@ -197,7 +198,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
 
     private ReceivingSession CreateSession(NodeNumber node, PublishQueue? publisher)
     {
-        Func<IArrivals> create = _options.EnvelopePrefix is null ? () => new TopicArrivals(node.Value, _log) : () => new FrameArrivals(_log);
+        Func<IArrivals> create = _options.EnvelopePrefix is null ? () => new TopicArrivals(node.Value, _log, _held) : () => new FrameArrivals(_log, _held);
         var subscriptions = new Lazy<IReadOnlyList<MqttSubscription>>(() => FindSubscriptions(_options, node));
         return new ReceivingSession(_options, subscriptions, create, _receiver, _timeProvider, _log, _lease, publisher, _abandoning.Token);
     }

@@ -210,7 +210,7 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
         Begin();
         if (!canFilter)
             Log.ReadsAllNodes(_logger, _link.Target, _options.Prefix);
-        var delivery = new StreamDelivery(_frames, _topology.Subjects(_node.Value), IsHeldAsync, fault => _lifetime.Fault = fault, _timeProvider);
+        var delivery = new StreamDelivery(_frames, _topology.Subjects(_node.Value), IsHeldAsync, _lifetime, _timeProvider);
         await delivery.RunAsync(consumer, ending, abandoning).ConfigureAwait(false);
     }
 

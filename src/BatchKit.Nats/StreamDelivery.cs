@@ -5,7 +5,7 @@ using NATS.Client.JetStream;
 namespace BatchKit.Nats;
 
 /// <summary>Hands the frames of a node's consumer on, one after another, and acknowledges each when the next hop has it.</summary>
-internal sealed class StreamDelivery(FrameReceiver frames, string[] subjects, Func<CancellationToken, ValueTask<bool>> isHeld, Action<string?> setFault, TimeProvider timeProvider)
+internal sealed class StreamDelivery(FrameReceiver frames, string[] subjects, Func<CancellationToken, ValueTask<bool>> isHeld, ReceiverLifetime lifetime, TimeProvider timeProvider)
 {
     // What the server needs to hear while a frame is in hand.
     private static readonly TimeSpan ProgressInterval = NatsTopology.AckWait / 3;
@@ -53,18 +53,12 @@ internal sealed class StreamDelivery(FrameReceiver frames, string[] subjects, Fu
 
     private async Task HandOnAsync(INatsJSMsg<byte[]> message, CancellationToken abandoning)
     {
-        var receiving = frames.ReceiveAsync(message.Data ?? [], abandoning).AsTask();
+        var receiving = lifetime.WatchAsync(frames.ReceiveAsync(message.Data ?? [], abandoning)).AsTask();
         try
         {
-            for (var waited = ProgressInterval; await LastsAsync(receiving).ConfigureAwait(false); waited += ProgressInterval)
-            {
-                if (waited >= ReceiverLifetime.HeldLimit)
-                    setFault(ReceiverLifetime.HeldFault);
+            while (await LastsAsync(receiving).ConfigureAwait(false))
                 await message.AckProgressAsync(cancellationToken: abandoning).ConfigureAwait(false);
-            }
-
             await receiving.ConfigureAwait(false);
-            setFault(null);
         }
         catch
         {

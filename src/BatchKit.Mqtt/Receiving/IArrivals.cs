@@ -28,7 +28,7 @@ internal interface IArrivals
 }
 
 /// <summary>Messages on any topics: consecutive messages on one topic become a batch for the handle with that name. The batches are numbered here.</summary>
-internal sealed class TopicArrivals(int node, ReceiverLog log) : IArrivals
+internal sealed class TopicArrivals(int node, ReceiverLog log, HeldFrame held) : IArrivals
 {
     // A frame's reader refuses more than 65,536 batches.
     private const int MaxBatchesInFrame = 4096;
@@ -123,7 +123,7 @@ internal sealed class TopicArrivals(int node, ReceiverLog log) : IArrivals
         var fitsFrame = traces is [{ TraceState: null }];
         using var span = traces.Length > 0 && !fitsFrame ? DeliverySpan.Start("mqtt", queue: null, _batches.Sum(static batch => batch.Count), traces, _faults) : null;
         using var frame = PooledFrame.Encode(CollectionsMarshal.AsSpan(_batches), signer: null, fitsFrame ? traces[0] : default);
-        await receiver.ReceiveAsync(frame.Bytes, cancellationToken).ConfigureAwait(false);
+        await held.WatchAsync(receiver.ReceiveAsync(frame.Bytes, cancellationToken)).ConfigureAwait(false);
     }
 
     private static IEnumerable<ActivityContext> ReadTraces(MessageBatch batch)
@@ -188,7 +188,7 @@ internal sealed class TopicHandles
 }
 
 /// <summary>Messages that each contain a frame.</summary>
-internal sealed class FrameArrivals(ReceiverLog log) : IArrivals
+internal sealed class FrameArrivals(ReceiverLog log, HeldFrame held) : IArrivals
 {
     private readonly List<(byte[] Array, int Length)> _frames = [];
 
@@ -225,7 +225,7 @@ internal sealed class FrameArrivals(ReceiverLog log) : IArrivals
     {
         try
         {
-            await receiver.ReceiveAsync(frame, cancellationToken).ConfigureAwait(false);
+            await held.WatchAsync(receiver.ReceiveAsync(frame, cancellationToken)).ConfigureAwait(false);
         }
         catch (FrameFormatException exception)
         {

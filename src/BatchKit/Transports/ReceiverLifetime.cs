@@ -9,16 +9,11 @@ internal sealed class ReceiverLifetime : IDisposable
     // What a send needs to end once it is cancelled. One that ignores its token must not keep the process alive.
     private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(2);
 
-    /// <summary>From when on a frame in hand is a fault.</summary>
-    public static readonly TimeSpan HeldLimit = TimeSpan.FromSeconds(10);
-
-    /// <summary>The fault.</summary>
-    public static readonly string HeldFault = $"The next transport or handler has had a frame for longer than {HeldLimit}.";
-
     private readonly TimeProvider _timeProvider;
     private readonly CancellationTokenSource _stopping = new();
     private readonly CancellationTokenSource _abandoning = new();
     private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly HeldFrame _held;
     private Task _running = Task.CompletedTask;
     private bool _isStarted;
     private bool _isDisposed;
@@ -27,7 +22,7 @@ internal sealed class ReceiverLifetime : IDisposable
 
     public ReceiverLifetime(TimeProvider timeProvider, GuardedLogger logger)
     {
-        (_timeProvider, Log) = (timeProvider, new ReceiverLog(logger, timeProvider));
+        (_timeProvider, Log, _held) = (timeProvider, new ReceiverLog(logger, timeProvider), new HeldFrame(timeProvider));
         // Read now: work that was given up uses them when the sources are disposed of.
         (Stopping, Abandoning) = (_stopping.Token, _abandoning.Token);
     }
@@ -43,7 +38,7 @@ internal sealed class ReceiverLifetime : IDisposable
     /// <summary>Why nothing is received now, in a sentence without secrets; null while it is.</summary>
     public string? Fault
     {
-        get => _fault;
+        get => _fault ?? _held.Fault;
         set => _fault = value;
     }
 
@@ -71,8 +66,8 @@ internal sealed class ReceiverLifetime : IDisposable
     /// <summary>Waits until the next attempt, or the stop.</summary>
     public async Task PauseAsync(TimeSpan delay) => await Task.Delay(delay, _timeProvider, Stopping).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 
-    /// <summary>Waits until the next hop has a frame. While that takes long, it is the fault: nothing else is received.</summary>
-    public ValueTask WatchAsync(ValueTask receiving) => receiving.IsCompletedSuccessfully ? receiving : WatchAsync(receiving.AsTask());
+    /// <inheritdoc cref="HeldFrame.WatchAsync(ValueTask)"/>
+    public ValueTask WatchAsync(ValueTask receiving) => _held.WatchAsync(receiving);
 
     /// <summary>Ends the work. The frame in hand is finished within a time, and then given up.</summary>
     /// <param name="source">What the log calls what it receives from.</param>
@@ -120,19 +115,6 @@ internal sealed class ReceiverLifetime : IDisposable
         return false;
     }
 
-    private async ValueTask WatchAsync(Task receiving)
-    {
-        await receiving.WaitAsync(HeldLimit, _timeProvider, CancellationToken.None).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        if (!receiving.IsCompleted)
-        {
-            _fault = HeldFault;
-            await receiving.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-            Interlocked.CompareExchange(ref _fault, null, HeldFault);
-        }
-
-        await receiving.ConfigureAwait(false);
-    }
-
     private static async Task<bool> EndsAsync(Task work, TimeSpan limit, TimeProvider timeProvider, CancellationToken cancellationToken)
     {
         await work.WaitAsync(limit, timeProvider, cancellationToken).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
@@ -140,5 +122,32 @@ internal sealed class ReceiverLifetime : IDisposable
             return false;
         await work.ConfigureAwait(false);
         return true;
+    }
+}
+
+/// <summary>Tells when the next hop has a frame for long, because nothing else is received meanwhile. One frame at a time.</summary>
+internal sealed class HeldFrame(TimeProvider timeProvider)
+{
+    private static readonly TimeSpan Limit = TimeSpan.FromSeconds(10);
+
+    private volatile bool _isHeld;
+
+    /// <summary>What is wrong, in a sentence; null while no frame is held.</summary>
+    public string? Fault => _isHeld ? $"The next transport or handler has had a frame for longer than {Limit}." : null;
+
+    /// <summary>Waits until the next hop has a frame. While that takes long, it is the fault.</summary>
+    public ValueTask WatchAsync(ValueTask receiving) => receiving.IsCompletedSuccessfully ? receiving : WatchAsync(receiving.AsTask());
+
+    private async ValueTask WatchAsync(Task receiving)
+    {
+        await receiving.WaitAsync(Limit, timeProvider, CancellationToken.None).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (!receiving.IsCompleted)
+        {
+            _isHeld = true;
+            await receiving.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            _isHeld = false;
+        }
+
+        await receiving.ConfigureAwait(false);
     }
 }

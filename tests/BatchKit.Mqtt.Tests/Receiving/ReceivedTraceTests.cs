@@ -11,7 +11,7 @@ namespace BatchKit.Mqtt.Tests.Receiving;
 public sealed class ReceivedTraceTests : IDisposable
 {
     private readonly SpanCollector _spans = new();
-    private readonly TopicArrivals _arrivals = new(node: 1, new ReceiverLog(GuardedLogger.Of(null), TimeProvider.System));
+    private readonly TopicArrivals _arrivals = new(node: 1, new ReceiverLog(GuardedLogger.Of(null), TimeProvider.System), new HeldFrame(TimeProvider.System));
     private readonly CollectingTransport _next = new();
     private readonly string _queue = Some.Name("queue");
 

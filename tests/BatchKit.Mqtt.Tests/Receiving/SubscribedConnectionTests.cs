@@ -24,7 +24,7 @@ public sealed class SubscribedConnectionTests : IDisposable
     {
         _nextHop = new ScriptedTransport(_arrived);
         _output = new PacketOutput(_written, source: null);
-        _connection = new SubscribedConnection(new TopicArrivals(node: 1, LogTo(NullLogger.Instance)), new BatchReceiver(_nextHop), _output, MqttVersion.V5, _state, lease: null, _abandon.Token);
+        _connection = new SubscribedConnection(Arrivals(NullLogger.Instance), new BatchReceiver(_nextHop), _output, MqttVersion.V5, _state, lease: null, _abandon.Token);
     }
 
     [Fact]
@@ -115,7 +115,7 @@ public sealed class SubscribedConnectionTests : IDisposable
     {
         var limited = new BatchReceiver(_arrived, new BatchReceiverOptions { Limits = new FrameLimits { MaxFrameBytes = 1000 } });
         using var log = new LogCollector();
-        var connection = new SubscribedConnection(new TopicArrivals(node: 1, LogTo(log)), limited, _output, MqttVersion.V5, _state, lease: null, _abandon.Token);
+        var connection = new SubscribedConnection(Arrivals(log), limited, _output, MqttVersion.V5, _state, lease: null, _abandon.Token);
         for (ushort packetId = 1; packetId <= 99; packetId++)
             Give(connection, new PublishFields { Topic = "a", Payload = packetId == 50 ? new byte[2000] : Some.Bytes($"{packetId}") }, MqttQualityOfService.AtLeastOnce, packetId);
 
@@ -130,7 +130,7 @@ public sealed class SubscribedConnectionTests : IDisposable
     public async Task Messages_whose_payload_was_not_kept_are_acknowledged_in_their_turn_and_not_delivered()
     {
         using var log = new LogCollector();
-        var connection = new SubscribedConnection(new TopicArrivals(node: 1, LogTo(log)), new BatchReceiver(_arrived), _output, MqttVersion.V311, new InboundState(LogTo(log)), lease: null, _abandon.Token);
+        var connection = new SubscribedConnection(Arrivals(log), new BatchReceiver(_arrived), _output, MqttVersion.V311, new InboundState(LogTo(log)), lease: null, _abandon.Token);
         byte[] beginning = [0, 1, (byte)'a', 0, 7];
 
         connection.Handle(new PacketHeader(PacketType.Publish, 0b0010, beginning.Length, OmittedBytes: 5000), beginning);
@@ -209,6 +209,8 @@ public sealed class SubscribedConnectionTests : IDisposable
         _written.Dispose();
         _abandon.Dispose();
     }
+
+    private static TopicArrivals Arrivals(ILogger logger) => new(node: 1, LogTo(logger), new HeldFrame(TimeProvider.System));
 
     private static ReceiverLog LogTo(ILogger logger) => new(GuardedLogger.Of(logger), TimeProvider.System);
 

@@ -14,26 +14,41 @@ internal sealed class CoreSubscription : NatsSubBase
     private CoreSubscription(INatsConnection connection, string subject, ChannelWriter<byte[]> queue, Action dropped)
         : base(connection, connection.SubscriptionManager, subject, queueGroup: null, opts: null) => (_queue, _dropped) = (queue, dropped);
 
-    /// <summary>Receives until the token ends it.</summary>
+    /// <summary>Receives until the token ends it, or the server refuses a subscription.</summary>
+    /// <exception cref="IOException">The server refuses one: at the start, after a reconnect, or because its settings have changed.</exception>
     public static async Task ReceiveAsync(
         NatsLink link, string[] subjects, FrameReceiver frames, ReceiverLifetime lifetime, int maxWaiting, Action begin, Action dropped, CancellationToken ending)
     {
         var queue = Channel.CreateBounded<byte[]>(new BoundedChannelOptions(maxWaiting) { SingleReader = true });
         var subscriptions = Array.ConvertAll(subjects, subject => new CoreSubscription(link.Connection, subject, queue.Writer, dropped));
+        var (hasBegun, isRefused) = (false, false);
+        link.ServerFailed += EndWhenRefused;
         try
         {
             foreach (var subscription in subscriptions)
                 await link.Connection.AddSubAsync(subscription, ending).ConfigureAwait(false);
-            // The server has both subscriptions when it answers.
-            await link.Connection.PingAsync(ending).ConfigureAwait(false);
-            begin();
+            await link.ConfirmAsync(ending).ConfigureAwait(false);
+            Volatile.Write(ref hasBegun, true);
+            if (!Volatile.Read(ref isRefused))
+                begin();
             await foreach (var frame in queue.Reader.ReadAllAsync(ending).ConfigureAwait(false))
                 await lifetime.WatchAsync(frames.ReceiveAsync(frame, ending)).ConfigureAwait(false);
         }
         finally
         {
+            link.ServerFailed -= EndWhenRefused;
             foreach (var subscription in subscriptions)
                 await subscription.DisposeAsync().ConfigureAwait(false);
+        }
+
+        void EndWhenRefused(string error)
+        {
+            // The second one names no subject: afterwards it is about another subscription of the application's connection.
+            if (!Array.Exists(subjects, subject => error.Contains($"Subscription to \"{subject}\"", StringComparison.Ordinal))
+                && (Volatile.Read(ref hasBegun) || !error.StartsWith("maximum subscriptions", StringComparison.OrdinalIgnoreCase)))
+                return;
+            Volatile.Write(ref isRefused, true);
+            queue.Writer.TryComplete(new IOException($"{link.Target} refused a subscription: {error}."));
         }
     }
 

@@ -33,7 +33,11 @@ internal sealed class NatsLink : IAsyncDisposable
         _fault = Connection.ConnectionState == NatsConnectionState.Open ? null : $"{Target} is not connected.";
         Connection.ConnectionOpened += OnOpenedAsync;
         Connection.ConnectionDisconnected += OnDisconnectedAsync;
+        Connection.ServerError += OnServerErrorAsync;
     }
+
+    /// <summary>Raised with the server's words when it refuses something, such as a subscription or a message. <see cref="ConfirmAsync"/> waits for it.</summary>
+    public event Action<string>? ServerFailed;
 
     public INatsConnection Connection { get; }
 
@@ -44,6 +48,8 @@ internal sealed class NatsLink : IAsyncDisposable
 
     /// <summary>The most bytes that the server takes in a message; null while it is not known.</summary>
     public int? MaxPayload => Connection.ServerInfo is { MaxPayload: > 0 and var most } ? most : null;
+
+    public GuardedLogger Logger => _logger;
 
     public string? LoggerFault => _logger.Faults.Description;
 
@@ -79,6 +85,14 @@ internal sealed class NatsLink : IAsyncDisposable
         }
     }
 
+    /// <summary>Waits until the server has seen all that was sent, and what it refused of that was told.</summary>
+    public async Task ConfirmAsync(CancellationToken cancellationToken)
+    {
+        await Connection.PingAsync(cancellationToken).ConfigureAwait(false);
+        // The client queues its events, so that one may come a moment after the answer that the server sent behind it: the second answer is that moment.
+        await Connection.PingAsync(cancellationToken).ConfigureAwait(false);
+    }
+
     /// <summary>Throws when the server takes no frame of the largest size.</summary>
     /// <exception cref="InvalidOperationException">The server's <c>max_payload</c> is below <see cref="NatsOptions.MaxFrameBytes"/>.</exception>
     public void ThrowIfTooSmall(int maxFrameBytes)
@@ -94,6 +108,7 @@ internal sealed class NatsLink : IAsyncDisposable
             return;
         Connection.ConnectionOpened -= OnOpenedAsync;
         Connection.ConnectionDisconnected -= OnDisconnectedAsync;
+        Connection.ServerError -= OnServerErrorAsync;
         _reporters.Close();
         if (_isOurs)
             await Connection.DisposeAsync().ConfigureAwait(false);
@@ -123,6 +138,12 @@ internal sealed class NatsLink : IAsyncDisposable
         _fault = null;
         ConnectionLog.Connected(_logger, Client, Target);
         _reporters.Open();
+        return default;
+    }
+
+    private ValueTask OnServerErrorAsync(object? sender, NatsServerErrorEventArgs change)
+    {
+        ServerFailed?.Invoke(change.Error);
         return default;
     }
 

@@ -9,7 +9,7 @@ namespace BatchKit.Nats;
 /// <summary>Sends batches over NATS: one message for each send and destination.</summary>
 /// <remarks>
 /// With <see cref="NatsDelivery.AtLeastOnce"/> a send completes when the stream has stored its frames; what fails is sent again, and receivers drop repeats. With <see cref="NatsDelivery.AtMostOnce"/> it
-/// completes when the client has the frames; while the server is away they are lost, count as refused, and who awaits them learns it. The server accepts a frame for a node that never ran, and drops it. Thread-safe.
+/// completes when the client has the frames, and the first one for a node when the server has it; while the server is away, or refuses them, they are lost, count as refused, and who awaits them learns it. The server accepts a frame for a node that never ran, and drops it. Thread-safe.
 /// </remarks>
 public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposable
 {
@@ -27,6 +27,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     private readonly NatsOptions _options;
     private readonly NatsTopology _topology;
     private readonly ConnectionReporter _reporter;
+    private readonly CorePublisher _core;
     private readonly FrameTransport _frames;
     // Guards the tasks and the time.
     private readonly Lock _lock = new();
@@ -49,6 +50,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     internal NatsTransport(NatsOptions options, NatsLink link, FrameSigner? signer, ConnectionMetrics? metrics)
     {
         (_options, _link, _topology) = (options, link, new NatsTopology(options));
+        _core = new CorePublisher(link);
         _reporter = new ConnectionReporter(options.ConnectionChanged, "sender", link.Target, metrics, "nats");
         _frames = new FrameTransport(options.Delivery == NatsDelivery.AtLeastOnce ? StoreAsync : PublishAsync, new FrameTransportOptions
         {
@@ -72,7 +74,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     /// <inheritdoc/>
     public string LimitingSetting => $"{nameof(NatsOptions)}.{nameof(NatsOptions.MaxFrameBytes)}";
 
-    internal string? Fault => _link.Fault ?? _fault;
+    internal string? Fault => _link.Fault ?? _fault ?? _core.Fault;
 
     internal string? ObserverFault => _link.LoggerFault ?? _reporter.CallbackFault;
 
@@ -179,16 +181,8 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
         if (_link.Connection.ConnectionState != NatsConnectionState.Open)
             throw new FrameRefusedException($"{_link.Target} is not connected, and core NATS keeps nothing.");
         ThrowIfTooLarge(frame);
-        try
-        {
-            await _link.Connection.PublishAsync(
-                _topology.Subject(frame.Destination), frame.Bytes, serializer: NatsRawSerializer<ReadOnlyMemory<byte>>.Default, cancellationToken: cancellationToken).ConfigureAwait(false);
-            _fault = null;
-        }
-        catch (NatsException exception)
-        {
-            throw new FrameRefusedException($"{_link.Target} did not take the frame: {FailureText.MessageOf(exception)}", exception);
-        }
+        await _core.PublishAsync(_topology.Subject(frame.Destination), frame.Bytes, cancellationToken).ConfigureAwait(false);
+        _fault = null;
     }
 
     // Else the server would close the connection, and every frame on it would fail.

@@ -29,6 +29,8 @@ public sealed class NatsServer : IAsyncDisposable
         ? null
         : $"NATS is not installed (apt-get install nats-server). {AddressVariable} names no server either.";
 
+    private string ConfigurationFile => Path.Combine(_folder!, "server.conf");
+
     private static string? Configured => Environment.GetEnvironmentVariable(AddressVariable) is { Length: > 0 } address ? address : null;
 
     /// <summary>Takes the server that the environment names, or starts the installed one.</summary>
@@ -41,11 +43,13 @@ public sealed class NatsServer : IAsyncDisposable
     }
 
     /// <summary>Starts the installed server as a child process, whatever the environment says.</summary>
+    /// <param name="configuration">Settings as in its configuration file, beside those that it gets here; none by default.</param>
     /// <exception cref="ServerStartException">It is not installed, or did not start.</exception>
-    public static async Task<NatsServer> StartOwnAsync()
+    public static async Task<NatsServer> StartOwnAsync(string configuration = "")
     {
         var address = new Uri(string.Create(CultureInfo.InvariantCulture, $"nats://127.0.0.1:{FreePort.Take(1)[0]}"));
         var server = new NatsServer(address, Directory.CreateTempSubdirectory("batchkit-nats-").FullName);
+        await File.WriteAllTextAsync(server.ConfigurationFile, configuration);
         return await ServerStart.OrDisposeAsync(server, static server => server.StartAsync());
     }
 
@@ -53,9 +57,20 @@ public sealed class NatsServer : IAsyncDisposable
     public Task StartAsync()
     {
         var program = FindProgram() ?? throw new ServerStartException("NATS is not installed.");
-        string[] arguments = ["--addr", Address.Host, "--port", $"{Address.Port}", "--jetstream", "--store_dir", _folder!];
+        string[] arguments = ["--addr", Address.Host, "--port", $"{Address.Port}", "--jetstream", "--store_dir", _folder!, "--config", ConfigurationFile];
         var process = _process = ServerProcess.Start(program, arguments, new Dictionary<string, string>());
         return process.WaitUntilAsync(() => Task.FromResult(process.Output.Contains("Server is ready", StringComparison.Ordinal)), "NATS");
+    }
+
+    /// <summary>Gives it other settings while it runs and keeps its connections; completes when it has them.</summary>
+    public async Task ConfigureAsync(string configuration)
+    {
+        const string reloaded = "Reloaded server configuration";
+        var process = _process!;
+        var before = process.Output.Split(reloaded).Length;
+        await File.WriteAllTextAsync(ConfigurationFile, configuration);
+        Signal.Send(process.Id, Signal.HangUp);
+        await process.WaitUntilAsync(() => Task.FromResult(process.Output.Split(reloaded).Length > before), "NATS");
     }
 
     /// <summary>Kills it (SIGKILL); completes when it has ended.</summary>

@@ -41,8 +41,8 @@ public sealed class QueueMessage : ReceivedMessage
     /// <summary>The key that it was enqueued with; null for none.</summary>
     public override string? Key => _key ?? base.Key;
 
-    /// <summary>The bytes of its header in the table.</summary>
-    internal int HeaderBytes { get; init; }
+    /// <summary>Its header in the table; null when the row has none.</summary>
+    internal byte[]? StoredHeader { get; init; }
 
     /// <summary>The span of its send; the default for none.</summary>
     internal ActivityContext Trace { get; init; }

@@ -42,13 +42,29 @@ internal sealed class FrameHandler(BatchReceiver receiver, TimeProvider? timePro
     {
         try
         {
-            await receiver.ReceiveAsync(message.Payload, cancellationToken).ConfigureAwait(false);
-            message.Complete();
+            var before = ReplayedFrame.Is(message) ? receiver.GetStatistics() : (BatchReceiverStatistics?)null;
+            await receiver.ReceiveAsync(ReplayedFrame.Read(message), cancellationToken).ConfigureAwait(false);
+            if (before is { } counted && WhyDropped(message, counted) is { } reason)
+                message.Refuse(reason);
+            else
+                message.Complete();
         }
         catch (FrameFormatException exception)
         {
             message.Refuse(FailureText.MessageOf(exception));
         }
+    }
+
+    // What an operator has brought back is not lost without a word.
+    private string? WhyDropped(QueueMessage replayed, BatchReceiverStatistics before)
+    {
+        var after = receiver.GetStatistics();
+        if (after.RejectedFrames > before.RejectedFrames)
+            return "Its receiver rejected it: it is not signed as that asks, or too old; log 206 says which.";
+        // A frame that is not signed has got a new producer, so that only a repeated attempt is a repeat.
+        return after.DuplicateBatches > before.DuplicateBatches && !StoredHeader.IsFrame(replayed.Payload.Span)
+            ? "It is signed, so that it keeps its numbers, and its receiver has handled later output of its sender: it was dropped as a repeat. Write its messages again."
+            : null;
     }
 }
 

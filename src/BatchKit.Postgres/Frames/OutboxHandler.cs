@@ -142,7 +142,7 @@ internal sealed class StoredFrames : IDisposable
     /// <exception cref="FrameFormatException">The row is not a frame.</exception>
     public void Add(QueueMessage message)
     {
-        var frame = FrameReader.Read(message.Payload);
+        var frame = FrameReader.Read(ReplayedFrame.Read(message));
         _frames.Add(frame);
         var batches = frame.Batches.Span;
         var row = new StoredRow(message, batches.Length);

@@ -217,7 +217,7 @@ internal static class ShardBatchReader
             reader.IsDBNull(6) ? null : reader.GetString(6),
             header,
             reader.GetFieldValue<byte[]>(8))
-        { Trace = trace, HeaderBytes = stored?.Length ?? 0 };
+        { Trace = trace, StoredHeader = stored };
         if (fault is not null)
             StoredHeader.Withhold(message, stored, fault, unreadableDelay);
         return message;

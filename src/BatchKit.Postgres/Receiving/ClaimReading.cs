@@ -27,7 +27,7 @@ internal static class ClaimReading
             for (var index = 0; index < messages.Length; index++)
             {
                 var header = StoredHeader.Read(headers?[index], out var trace, out var fault);
-                messages[index] = new QueueMessage(handle, ids[index], attempt, -ranks[index], new DateTimeOffset(times[index]), key: null, header, payloads[index]) { Trace = trace, HeaderBytes = headers?[index]?.Length ?? 0 };
+                messages[index] = new QueueMessage(handle, ids[index], attempt, -ranks[index], new DateTimeOffset(times[index]), key: null, header, payloads[index]) { Trace = trace, StoredHeader = headers?[index] };
                 if (fault is not null)
                     StoredHeader.Withhold(messages[index], headers![index], fault, unreadableDelay);
             }

@@ -54,7 +54,7 @@ internal sealed class Claim
     public QueueBatch Batch { get; }
 
     /// <summary>The bytes of all payloads and headers, which the server moves.</summary>
-    public long Bytes => Batch.Sum(static message => (long)message.Payload.Length + message.HeaderBytes);
+    public long Bytes => Batch.Sum(static message => (long)message.Payload.Length + (message.StoredHeader?.Length ?? 0));
 
     /// <summary>The messages for the handler; null when it gets none. The others are marked already.</summary>
     public QueueBatch? Readable { get; }
@@ -267,7 +267,7 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
                 continue;
             }
 
-            copies[index] = new QueueMessage(message.Handle, message.Id, message.Attempt, message.Priority, message.EnqueuedAt, message.Key, message.Header, message.Payload) { HeaderBytes = message.HeaderBytes };
+            copies[index] = new QueueMessage(message.Handle, message.Id, message.Attempt, message.Priority, message.EnqueuedAt, message.Key, message.Header, message.Payload) { StoredHeader = message.StoredHeader };
             mark(copies[index]);
         }
 

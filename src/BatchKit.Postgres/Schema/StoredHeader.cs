@@ -15,9 +15,9 @@ internal static class StoredHeader
 
     private static readonly byte[] Known = Write(new MessageHeader { Key = "version" });
 
-    public static byte[] Write(MessageHeader? header, ActivityContext trace = default)
+    public static byte[] Write(MessageHeader? header, ActivityContext trace = default, ReadOnlyMemory<byte> message = default)
     {
-        using var frame = PooledFrame.Encode([MessageBatch.Create(Handle, producer: default, number: 1, new BatchMessage(ReadOnlyMemory<byte>.Empty, header))], signer: null, trace);
+        using var frame = PooledFrame.Encode([MessageBatch.Create(Handle, producer: default, number: 1, new BatchMessage(message, header))], signer: null, trace);
         return frame.Bytes.ToArray();
     }
 
@@ -53,7 +53,10 @@ internal static class StoredHeader
 
     /// <summary>True for a frame of a later version than this process writes, which a later version of this package can read.</summary>
     public static bool IsNewer(ReadOnlySpan<byte> frame) =>
-        frame.Length > VersionAt && frame[..VersionAt].SequenceEqual(Known.AsSpan(0, VersionAt)) && frame[VersionAt] > Known[VersionAt];
+        IsFrame(frame) && frame[VersionAt] > Known[VersionAt];
+
+    /// <summary>True for what begins as a frame that is not signed.</summary>
+    public static bool IsFrame(ReadOnlySpan<byte> frame) => frame.Length > VersionAt && frame[..VersionAt].SequenceEqual(Known.AsSpan(0, VersionAt));
 
     private static MessageHeader? Read(ReadOnlyMemory<byte> stored, out ActivityContext trace)
     {

@@ -1,3 +1,4 @@
+using System.Runtime.CompilerServices;
 using System.Transactions;
 using BatchKit.Diagnostics;
 using Npgsql;
@@ -7,6 +8,9 @@ namespace BatchKit.Postgres;
 /// <summary>Opens connections outside the caller's ambient transaction, to the server that takes writes where there are several, and keeps spoiled ones out of the pool.</summary>
 internal static class Detached
 {
+    // A table, because to read a property of a stranger's exception may throw.
+    private static readonly ConditionalWeakTable<Exception, object> ThrownInSync = [];
+
     /// <summary>Names the server, or the servers, in a human-readable form without secrets.</summary>
     public static string Describe(NpgsqlDataSource dataSource)
     {
@@ -42,14 +46,23 @@ internal static class Detached
         }
     }
 
-    /// <summary>After a failure that is neither the server's nor a cancellation: closes the pool's connections, the failed one as soon as it is returned.</summary>
+    /// <summary>Marks an exception of this package that is thrown while a connection is used: no answer of the server was left in that.</summary>
+    public static Exception InSync(Exception exception)
+    {
+        ThrownInSync.Add(exception, exception);
+        return exception;
+    }
+
+    /// <summary>After a failure that is neither the server's, nor this package's, nor a cancellation: closes the pool's connections, the failed one as soon as it is returned.</summary>
     /// <remarks>
     /// Npgsql returns a connection to the pool as it is. When something threw inside Npgsql, such as a listener of its meters or activities, answers of the server may be left in the connection, and each later use
     /// would take the answer of the use before for its own.
     /// </remarks>
     public static void CloseSpoiled(NpgsqlDataSource dataSource, Exception exception, CancellationToken cancellationToken)
     {
-        if (exception is not PostgresException and not NpgsqlException { InnerException: TimeoutException } && !(exception is OperationCanceledException && cancellationToken.IsCancellationRequested))
+        if (exception is PostgresException or NpgsqlException { InnerException: TimeoutException } || ThrownInSync.TryGetValue(exception, out _))
+            return;
+        if (exception is not OperationCanceledException || !cancellationToken.IsCancellationRequested)
             Forget(dataSource);
     }
 

@@ -183,7 +183,8 @@ public sealed class PostgresQueueAdmin
                 return new QueueEntry(reader.GetInt32(0), queue, reader.GetInt16(1));
         }
 
-        throw new KeyNotFoundException($"There is no queue '{queue}' in the schema '{_tables.Schema}'. Check both names; a queue is created by its first message, or when its receiver starts.");
+        throw Detached.InSync(new KeyNotFoundException(
+            $"There is no queue '{queue}' in the schema '{_tables.Schema}'. Check both names; a queue is created by its first message, or when its receiver starts."));
     }
 
     // No time limit: the duration depends on the number of messages.

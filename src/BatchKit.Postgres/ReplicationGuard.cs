@@ -27,7 +27,7 @@ internal sealed class ReplicationGuard : IDisposable
     {
         cancellationToken.ThrowIfCancellationRequested();
         if (_isCut)
-            throw new NpgsqlException("The server stopped waiting for its synchronous standby: what was committed may be on the primary only.");
+            throw Detached.InSync(new NpgsqlException("The server stopped waiting for its synchronous standby: what was committed may be on the primary only."));
     }
 
     public void Dispose() => _connection.Notice -= OnNotice;

@@ -1,3 +1,4 @@
+using BatchKit.Postgres.Schema;
 using BatchKit.Testing;
 using Npgsql;
 
@@ -100,6 +101,36 @@ public sealed class KeptConnectionsTests(PostgresFixture postgres) : IAsyncDispo
         await Assert.ThrowsAsync<NotSupportedException>(() => Detached.UseAsync(pool, (connection, _) => ThrowAsync(spoiled = connection.ProcessID), TestContext.Current.CancellationToken));
 
         Assert.NotEqual(spoiled, await Detached.UseAsync(pool, static (connection, _) => Task.FromResult(connection.ProcessID), TestContext.Current.CancellationToken));
+    }
+
+    [Theory]
+    [InlineData(nameof(KeyNotFoundException))]
+    [InlineData("CreateSchema")]
+    [InlineData("later version")]
+    [InlineData("Search Path")]
+    public async Task What_this_package_throws_itself_leaves_the_pool_as_it_is(string cause)
+    {
+        await using var schema = await postgres.NewTablesAsync();
+        var pool = _pool = NpgsqlDataSource.Create($"{(await postgres.GetAsync()).ConnectionString};Maximum Pool Size=1{(cause == "Search Path" ? ";Search Path='public,pg_catalog'" : string.Empty)}");
+        var before = await ProcessAsync();
+
+        Exception error = cause switch
+        {
+            nameof(KeyNotFoundException) => await Assert.ThrowsAsync<KeyNotFoundException>(() => new PostgresQueueAdmin(pool, schema.Name).CancelAsync("tasks", "key", TestContext.Current.CancellationToken)),
+            "later version" => await UseLaterAsync(),
+            _ => await Assert.ThrowsAsync<InvalidOperationException>(() => new SchemaGate(pool, schema.Name + "_missing", mayCreate: cause != "CreateSchema").PassAsync(TestContext.Current.CancellationToken).AsTask()),
+        };
+
+        Assert.NotEmpty(error.Message);
+        Assert.Equal(before, await ProcessAsync());
+
+        Task<int> ProcessAsync() => Detached.UseAsync(pool, static (connection, _) => Task.FromResult(connection.ProcessID), TestContext.Current.CancellationToken);
+
+        async Task<Exception> UseLaterAsync()
+        {
+            await schema.ExecuteAsync("update {s}.version set number = 99");
+            return await Assert.ThrowsAsync<InvalidOperationException>(() => PostgresSchema.EnsureSchemaAsync(pool, schema.Name, TestContext.Current.CancellationToken));
+        }
     }
 
     [Fact]

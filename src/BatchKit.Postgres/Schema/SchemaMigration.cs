@@ -57,13 +57,14 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
         }
         catch (PostgresException exception) when (exception.SqlState == PostgresErrorCodes.LockNotAvailable)
         {
-            throw new IOException($"The tables of the schema {tables.Quoted} could not be migrated: another transaction, for example of a backup, keeps them locked. pg_locks shows which.", exception);
+            throw Detached.InSync(new IOException(
+                $"The tables of the schema {tables.Quoted} could not be migrated: another transaction, for example of a backup, keeps them locked. pg_locks shows which.", exception));
         }
         catch (PostgresException exception) when (exception.SqlState == PostgresErrorCodes.InsufficientPrivilege)
         {
-            throw new InvalidOperationException(
+            throw Detached.InSync(new InvalidOperationException(
                 $"The database's user may not create or read the schema {tables.Quoted} ({exception.MessageText}). Grant that, or run what {nameof(PostgresSchema)}.{nameof(PostgresSchema.GetScript)} "
-                + $"gives as a user who may, and set {nameof(PostgresOptions.CreateSchema)} to false.", exception);
+                + $"gives as a user who may, and set {nameof(PostgresOptions.CreateSchema)} to false.", exception));
         }
     }
 
@@ -75,8 +76,8 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
         if (version == steps.Version)
             return;
         var found = version == 0 ? "does not have this package's tables" : $"has version {version} of the tables, and this package needs version {steps.Version}";
-        throw new InvalidOperationException(
-            $"The schema {tables.Quoted} {found}. Run what {nameof(PostgresSchema)}.{nameof(PostgresSchema.GetScript)} gives, or set {nameof(PostgresOptions.CreateSchema)} to true.");
+        throw Detached.InSync(new InvalidOperationException(
+            $"The schema {tables.Quoted} {found}. Run what {nameof(PostgresSchema)}.{nameof(PostgresSchema.GetScript)} gives, or set {nameof(PostgresOptions.CreateSchema)} to true."));
     }
 
     /// <returns>False when the server rolled the migration back, because of a deadlock or a lock that was not free in time.</returns>
@@ -112,8 +113,8 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
             var version = await command.ExecuteScalarAsync(cancellationToken).ConfigureAwait(false) is int number ? number : 0;
             return version <= steps.Version
                 ? version
-                : throw new InvalidOperationException(
-                    $"The schema {tables.Quoted} has version {version} of the tables, made by a later version of this package, which knows version {steps.Version}. Update the package.");
+                : throw Detached.InSync(new InvalidOperationException(
+                    $"The schema {tables.Quoted} has version {version} of the tables, made by a later version of this package, which knows version {steps.Version}. Update the package."));
         }
     }
 

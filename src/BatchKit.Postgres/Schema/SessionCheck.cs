@@ -26,9 +26,9 @@ internal static class SessionCheck
         var first = path.Split(',').FirstOrDefault(static schema => !schema.StartsWith("pg_temp_", StringComparison.Ordinal));
         if (!string.Equals(first, CatalogSchema, StringComparison.Ordinal))
         {
-            throw new InvalidOperationException(
+            throw Detached.InSync(new InvalidOperationException(
                 $"The search path of the database's user names {CatalogSchema} after other schemas ({path}), whose operators would run in place of PostgreSQL's. "
-                + $"Put {CatalogSchema} first, or leave it out, in 'Search Path' of the connection string and in the user's and the database's settings.");
+                + $"Put {CatalogSchema} first, or leave it out, in 'Search Path' of the connection string and in the user's and the database's settings."));
         }
     }
 
@@ -47,7 +47,8 @@ internal static class SessionCheck
             }
             catch (Exception exception) when (exception is NotSupportedException or InvalidCastException)
             {
-                throw new InvalidOperationException("The data source can't send arrays: call EnableArrays() on the NpgsqlSlimDataSourceBuilder that creates it, or use NpgsqlDataSourceBuilder.", exception);
+                throw Detached.InSync(new InvalidOperationException(
+                    "The data source can't send arrays: call EnableArrays() on the NpgsqlSlimDataSourceBuilder that creates it, or use NpgsqlDataSourceBuilder.", exception));
             }
         }
     }

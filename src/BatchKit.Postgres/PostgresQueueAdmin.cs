@@ -8,7 +8,7 @@ using NpgsqlTypes;
 namespace BatchKit.Postgres;
 
 /// <summary>Inspects and repairs queues: counts messages, and lists, replays, deletes, purges and cancels them. The tool <c>batchkit</c> uses it.</summary>
-/// <remarks>Thread-safe. Each call makes all of its changes or none, in one statement, and does not join an ambient transaction. A call has no time limit, because its duration depends on the number of messages. Only the token cancels it.</remarks>
+/// <remarks>Thread-safe. Each call makes all of its changes or none, and does not join an ambient transaction. A call has no time limit, because its duration depends on the number of messages. Only the token cancels it.</remarks>
 public sealed class PostgresQueueAdmin
 {
     private readonly NpgsqlDataSource _dataSource;
@@ -36,8 +36,8 @@ public sealed class PostgresQueueAdmin
 
     private async Task<IReadOnlyList<QueueCounts>> ListAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
-        using var command = Command(connection, _statements.Count);
-        var reader = await command.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+        using var batch = Unlimited(connection, new NpgsqlBatchCommand(_statements.Count));
+        var reader = await ReadAsync(batch, cancellationToken).ConfigureAwait(false);
         await using var __ = reader.ConfigureAwait(false);
         var queues = new List<QueueCounts>();
         while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
@@ -108,8 +108,7 @@ public sealed class PostgresQueueAdmin
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
     public async Task<long> PurgeAsync(string queue, CancellationToken cancellationToken = default)
     {
-        var (_, purged) = await RunAsync(
-            queue, _statements.Purge, static async (command, token) => (long)(await command.ExecuteScalarAsync(token).ConfigureAwait(false))!, cancellationToken).ConfigureAwait(false);
+        var (_, purged) = await RunAsync(queue, _statements.Purge, ReadCountAsync, cancellationToken).ConfigureAwait(false);
         return purged;
     }
 
@@ -128,76 +127,113 @@ public sealed class PostgresQueueAdmin
         return Detached.UseAsync(_dataSource, async (connection, token) =>
         {
             var entry = await FindAsync(connection, queue, token).ConfigureAwait(false);
-            // PostgreSQL may not accept a text that no message can have as its key.
-            return QueueLimits.RefuseQueue(uniqueKey) is null && await CancelAsync(connection, entry, uniqueKey, token).ConfigureAwait(false);
+            return await UnlessImpossibleAsync(uniqueKey, () => CancelAsync(connection, entry, uniqueKey, token)).ConfigureAwait(false);
         }, cancellationToken);
     }
 
     private async Task<bool> CancelAsync(NpgsqlConnection connection, QueueEntry queue, string uniqueKey, CancellationToken cancellationToken)
     {
         // In one transaction, but two statements: what was parked before the lock was taken must be visible to the second.
-        using var batch = new NpgsqlBatch(connection) { Timeout = 0 };
-        foreach (var statement in new[] { _statements.LockForCancel, _statements.Cancel })
-        {
-            batch.BatchCommands.Add(new NpgsqlBatchCommand(statement)
+        NpgsqlBatchCommand[] commands =
+        [
+            .. new[] { _statements.LockForCancel, _statements.Cancel }.Select(statement => new NpgsqlBatchCommand(statement)
             {
                 Parameters = { new NpgsqlParameter<int> { TypedValue = queue.Id }, new NpgsqlParameter<string> { TypedValue = uniqueKey } },
-            });
-        }
-
-        var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
-        await using var _ = reader.ConfigureAwait(false);
-        await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
-        await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
-        var isCancelled = reader.GetInt64(0) > 0;
-        // An error of the commit is reported after the row.
-        await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
-        return isCancelled;
+            }),
+        ];
+        using var batch = Unlimited(connection, commands);
+        return await ReadCountAsync(batch, cancellationToken).ConfigureAwait(false) > 0;
     }
 
     // Returns the connection to the pool before the caller continues, because the caller may need one.
     private Task<(QueueEntry Queue, TResult Result)> RunAsync<TResult>(
-        string queue, string statement, Func<NpgsqlCommand, CancellationToken, Task<TResult>> run, CancellationToken cancellationToken, params NpgsqlParameter[] others)
+        string queue, string statement, Func<NpgsqlBatch, CancellationToken, Task<TResult>> run, CancellationToken cancellationToken, params NpgsqlParameter[] others)
     {
         ArgumentNullException.ThrowIfNull(queue);
         return Detached.UseAsync(_dataSource, async (connection, token) =>
         {
             var entry = await FindAsync(connection, queue, token).ConfigureAwait(false);
-            using var command = Command(connection, statement);
-            command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = entry.Id });
+            var command = new NpgsqlBatchCommand(statement) { Parameters = { new NpgsqlParameter<int> { TypedValue = entry.Id } } };
             command.Parameters.AddRange(others);
-            return (entry, await run(command, token).ConfigureAwait(false));
+            using var batch = Unlimited(connection, command);
+            return (entry, await run(batch, token).ConfigureAwait(false));
         }, cancellationToken);
     }
 
     private async Task<QueueEntry> FindAsync(NpgsqlConnection connection, string queue, CancellationToken cancellationToken)
     {
-        // PostgreSQL may not accept a text that is not a valid queue name.
-        if (QueueLimits.RefuseQueue(queue) is null)
-        {
-            using var command = Command(connection, _statements.Find);
-            command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = queue });
-            var reader = await command.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
-            await using var _ = reader.ConfigureAwait(false);
-            if (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
-                return new QueueEntry(reader.GetInt32(0), queue, reader.GetInt16(1));
-        }
-
+        if (await UnlessImpossibleAsync(queue, () => TryFindAsync(connection, queue, cancellationToken)).ConfigureAwait(false) is { } entry)
+            return entry;
         throw Detached.InSync(new KeyNotFoundException(
             $"There is no queue '{queue}' in the schema '{_tables.Schema}'. Check both names; a queue is created by its first message, or when its receiver starts."));
     }
 
-    // No time limit: the duration depends on the number of messages.
-    private static NpgsqlCommand Command(NpgsqlConnection connection, string statement) => new(statement, connection) { CommandTimeout = 0 };
+    private async Task<QueueEntry?> TryFindAsync(NpgsqlConnection connection, string queue, CancellationToken cancellationToken)
+    {
+        using var batch = Unlimited(connection, new NpgsqlBatchCommand(_statements.Find) { Parameters = { new NpgsqlParameter<string> { TypedValue = queue } } });
+        var reader = await ReadAsync(batch, cancellationToken).ConfigureAwait(false);
+        await using var _ = reader.ConfigureAwait(false);
+        return await reader.ReadAsync(cancellationToken).ConfigureAwait(false) ? new QueueEntry(reader.GetInt32(0), queue, reader.GetInt16(1)) : null;
+    }
+
+    // PostgreSQL does not accept a text that no queue can have as its name, and no message as its key.
+    private static async Task<T?> UnlessImpossibleAsync<T>(string text, Func<Task<T>> look)
+    {
+        try
+        {
+            return QueueLimits.RefuseQueue(text) is null ? await look().ConfigureAwait(false) : default;
+        }
+        catch (PostgresException exception) when (exception.SqlState == PostgresErrorCodes.UntranslatableCharacter)
+        {
+            return default;
+        }
+    }
+
+    // No time limit, neither Npgsql's nor the server's: the duration depends on the number of messages.
+    private static NpgsqlBatch Unlimited(NpgsqlConnection connection, params ReadOnlySpan<NpgsqlBatchCommand> commands)
+    {
+        var batch = new NpgsqlBatch(connection) { Timeout = 0, BatchCommands = { new NpgsqlBatchCommand(ServerTimeLimit.Lift) } };
+        foreach (var command in commands)
+            batch.BatchCommands.Add(command);
+        return batch;
+    }
+
+    // Returns the result of the last command.
+    private static async Task<NpgsqlDataReader> ReadAsync(NpgsqlBatch batch, CancellationToken cancellationToken)
+    {
+        var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+        try
+        {
+            for (var behind = batch.BatchCommands.Count; behind > 1; behind--)
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+            return reader;
+        }
+        catch
+        {
+            await reader.DisposeAsync().ConfigureAwait(false);
+            throw;
+        }
+    }
+
+    private static async Task<long> ReadCountAsync(NpgsqlBatch batch, CancellationToken cancellationToken)
+    {
+        var reader = await ReadAsync(batch, cancellationToken).ConfigureAwait(false);
+        await using var _ = reader.ConfigureAwait(false);
+        await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+        var count = reader.GetInt64(0);
+        // An error of the commit is reported after the row.
+        await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+        return count;
+    }
 
     private static NpgsqlParameter Chosen(IReadOnlyCollection<long>? ids) =>
         new() { NpgsqlDbType = NpgsqlDbType.Array | NpgsqlDbType.Bigint, Value = ids is null ? DBNull.Value : ids.ToArray() };
 
-    private static Task<int> ExecuteAsync(NpgsqlCommand command, CancellationToken cancellationToken) => command.ExecuteNonQueryAsync(cancellationToken);
+    private static Task<int> ExecuteAsync(NpgsqlBatch batch, CancellationToken cancellationToken) => batch.ExecuteNonQueryAsync(cancellationToken);
 
-    private static async Task<IReadOnlyList<DeadMessage>> ReadDeadAsync(NpgsqlCommand command, CancellationToken cancellationToken)
+    private static async Task<IReadOnlyList<DeadMessage>> ReadDeadAsync(NpgsqlBatch batch, CancellationToken cancellationToken)
     {
-        var reader = await command.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+        var reader = await ReadAsync(batch, cancellationToken).ConfigureAwait(false);
         await using var _ = reader.ConfigureAwait(false);
         var messages = new List<DeadMessage>();
         while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))

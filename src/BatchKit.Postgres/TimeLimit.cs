@@ -76,3 +76,10 @@ internal sealed class TimeLimit : IDisposable
         }
     }
 }
+
+/// <summary>The time limit that the server, a database or a user may have for statements.</summary>
+internal static class ServerTimeLimit
+{
+    /// <summary>Lifts it until the end of the transaction.</summary>
+    public const string Lift = "select pg_catalog.set_config('statement_timeout', '0', true)";
+}

@@ -68,6 +68,19 @@ public sealed class EncodingTests(PostgresFixture postgres) : IAsyncLifetime
         Assert.Equal(["????!"], await ColumnAsync("select error from batchkit.dead"));
     }
 
+    [Fact]
+    public async Task A_queue_or_key_with_a_character_that_the_database_lacks_is_not_found()
+    {
+        await PostgresSchema.EnsureSchemaAsync(_source!, cancellationToken: TestContext.Current.CancellationToken);
+        await using (var command = _source!.CreateCommand("insert into batchkit.queues (name) values ('tasks')"))
+            await command.ExecuteNonQueryAsync(TestContext.Current.CancellationToken);
+        var admin = new PostgresQueueAdmin(_source!);
+
+        Assert.False(await admin.CancelAsync("tasks", Cyrillic, TestContext.Current.CancellationToken));
+        await Assert.ThrowsAsync<KeyNotFoundException>(() => admin.PurgeAsync(Cyrillic, TestContext.Current.CancellationToken));
+        await Assert.ThrowsAsync<KeyNotFoundException>(() => admin.CancelAsync(Cyrillic, "key", TestContext.Current.CancellationToken));
+    }
+
     private async Task<List<string>> ColumnAsync(string sql)
     {
         await using var command = _source!.CreateCommand(sql);

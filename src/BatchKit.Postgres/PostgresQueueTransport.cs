@@ -107,6 +107,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     {
         _isDisposed = true;
         _reporter.Close();
+        await _gate.DisposeAsync().ConfigureAwait(false);
         await _notifier.DisposeAsync().ConfigureAwait(false);
         await _connections.DisposeAsync().ConfigureAwait(false);
     }
@@ -160,7 +161,14 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
 
     private async Task StoreAsync(ReadOnlyMemory<MessageBatch> batches, SendReport report, TimeLimit limit)
     {
-        await _gate.PassAsync(limit.Token).ConfigureAwait(false);
+        var passing = _gate.PassAsync(limit.Token);
+        if (!passing.IsCompletedSuccessfully)
+        {
+            await passing.ConfigureAwait(false);
+            // A migration may have taken of the time.
+            limit.Restart(_options.CommandTimeout);
+        }
+
         using var rows = await _reader.ReadAsync(batches, report, limit.Token).ConfigureAwait(false);
         foreach (var run in _limits.Split(batches, report))
             await StoreAsync(batches, rows, run, report, limit).ConfigureAwait(false);
@@ -204,6 +212,8 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     // Drops connections and remembered queues that the failure has made useless, and returns the cause to report.
     private Exception Evaluate(Exception exception, TimeLimit limit)
     {
+        if (limit.IsOver && _gate.IsMigrating)
+            return new TimeoutException($"The schema '{_options.Schema}' is being created or migrated, for longer than {_options.CommandTimeout} ({nameof(PostgresOptions.CommandTimeout)}). That goes on, and sends wait for it.", exception);
         if (ServerFault.SpoilsPool(exception))
         {
             Log.ConnectionsDropped(_logger, _target, ServerFault.Describe(exception));

@@ -21,7 +21,9 @@ public static class PostgresSchema
     {
         ArgumentNullException.ThrowIfNull(dataSource);
         QueueLimits.ThrowIfNoSchema(schema);
-        await new SchemaGate(dataSource, schema, mayCreate: true).PassAsync(cancellationToken).ConfigureAwait(false);
+        var gate = new SchemaGate(dataSource, schema, mayCreate: true);
+        await using (gate.ConfigureAwait(false))
+            await gate.PassAsync(cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Returns the statements that migrate a schema from a version to <see cref="Version"/>, for your own migrations. Run them in one transaction.</summary>

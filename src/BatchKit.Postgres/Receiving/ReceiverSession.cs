@@ -240,7 +240,9 @@ internal sealed class QueueFinder(NpgsqlDataSource dataSource, Tables tables, Po
     private async Task<QueueEntry> FindOnceAsync(CancellationToken stopping)
     {
         // A new gate and a new directory, which remember nothing: the tables may have been dropped, and the queue may have been re-created with another number of shards.
-        await new SchemaGate(dataSource, options.Schema, options.CreateSchema).PassAsync(stopping).ConfigureAwait(false);
+        var gate = new SchemaGate(dataSource, options.Schema, options.CreateSchema);
+        await using (gate.ConfigureAwait(false))
+            await gate.PassAsync(stopping).ConfigureAwait(false);
         return await new QueueDirectory(dataSource, tables).FindOrCreateAsync(options.Queue, options.Shards, stopping).ConfigureAwait(false);
     }
 }

@@ -57,12 +57,14 @@ public sealed class SchemaMigrationTests(PostgresFixture postgres)
         Assert.Equal(["passes new"], await schema.ColumnAsync<string>("select name || ' ' || note from {s}.queues"));
     }
 
-    [Fact]
-    public async Task A_step_may_take_longer_than_a_statement_of_the_data_source()
+    [Theory]
+    [InlineData("Command Timeout=1")]
+    [InlineData("Options=-c statement_timeout=1000")]
+    public async Task A_step_may_take_longer_than_a_statement_of_the_data_source(string limit)
     {
         var slow = new SchemaSteps(FirstVersion.Script, static tables => $"alter table {tables.Queues} add column note text not null default 'new'; select pg_sleep(1.5);");
         await using var schema = await postgres.NewSchemaAsync();
-        await using var impatient = Npgsql.NpgsqlDataSource.Create($"{schema.DataSource.ConnectionString};Command Timeout=1");
+        await using var impatient = Npgsql.NpgsqlDataSource.Create($"{schema.DataSource.ConnectionString};{limit}");
         await using var connection = await impatient.OpenConnectionAsync(TestContext.Current.CancellationToken);
 
         await new SchemaMigration(new Tables(schema.Name), slow).RunAsync(connection, TestContext.Current.CancellationToken);
@@ -104,6 +106,17 @@ public sealed class SchemaMigrationTests(PostgresFixture postgres)
         Assert.Contains("GetScript", error.Message, StringComparison.Ordinal);
         await schema.ExecuteAsync(PostgresSchema.GetScript(schema.Name));
         await gate.PassAsync(TestContext.Current.CancellationToken);
+    }
+
+    [Fact]
+    public async Task Each_statement_of_a_step_is_a_command_of_its_own_whatever_the_schema_is_named()
+    {
+        var tables = new Tables("it's; \"so\";");
+        var statements = SqlScript.Split(SchemaSteps.Published.After(0, tables)).Select(static statement => statement.Trim()).ToArray();
+
+        Assert.All(statements, static statement => Assert.Matches("^(create|alter|drop|delete|insert) ", statement));
+        Assert.DoesNotContain(statements, statement => statement.Replace(tables.Quoted, string.Empty, StringComparison.Ordinal).Contains(';', StringComparison.Ordinal));
+        Assert.Equal(SchemaSteps.Published.After(0, tables).Replace(tables.Quoted, string.Empty, StringComparison.Ordinal).Count(static character => character == ';'), statements.Length);
     }
 
     private static async Task MigrateAsync(TestSchema schema, SchemaSteps steps)

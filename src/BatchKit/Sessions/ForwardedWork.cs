@@ -160,3 +160,11 @@ internal sealed class ForwardedWork
         return written + payload.Length;
     }
 }
+
+/// <summary>What a client is told first on a connection.</summary>
+internal enum SessionGreeting
+{
+    None = 0,
+    Opened = 1,
+    Resumed = 2,
+}

@@ -9,6 +9,9 @@ namespace BatchKit.Sessions;
 /// </remarks>
 public sealed class Session
 {
+    // A short line must not cost a whole history each time. A client says where it is every 30 s.
+    private static readonly TimeSpan RepeatPause = TimeSpan.FromSeconds(10);
+
     private readonly byte[] _secret;
     private readonly SessionCounters _counters;
     private readonly int _maxHistoryBytes;
@@ -24,7 +27,8 @@ public sealed class Session
     private long _lost;
     private long _toldLost;
     private long _since;
-    private long? _rewoundAt;
+    private long? _repeatedAt;
+    private (SessionGreeting Greeting, long LastReceived)? _asked;
     private int _version;
     private bool _isForwarding;
     private bool _isClosing;
@@ -81,7 +85,7 @@ public sealed class Session
         get
         {
             lock (_lock)
-                return _hasEnded || IsUpToDate;
+                return _hasEnded || (IsUpToDate && _asked is null);
         }
     }
 
@@ -155,33 +159,51 @@ public sealed class Session
         }
     }
 
-    /// <summary>Takes the session to a connection.</summary>
+    /// <summary>Takes the session to a connection. One that has it already asks for its history once more: see <see cref="TryRepeat"/>.</summary>
     /// <param name="connection">The connection.</param>
     /// <param name="greeting">What the client is told first.</param>
     /// <param name="lastReceived">What the client has received; null to go on behind what was handed to a connection.</param>
     /// <param name="now">A timestamp.</param>
-    /// <param name="pause">How long a connection that has the session already waits to get its history once more.</param>
     /// <param name="older">The connection that it had; <c>default</c> for none.</param>
     /// <returns>False when it has ended, or has never sent that number.</returns>
-    internal bool TryAttach(OutputHandle connection, SessionGreeting greeting, long? lastReceived, long now, long pause, out OutputHandle older)
+    internal bool TryAttach(OutputHandle connection, SessionGreeting greeting, long? lastReceived, long now, out OutputHandle older)
     {
         lock (_lock)
         {
             older = _connection;
             if (_hasEnded || _isClosing || lastReceived < 0 || lastReceived > _taken)
                 return false;
-            if (older == connection && !TryRepeat(now, pause))
+            _since = now;
+            if (older == connection)
+            {
+                _asked = lastReceived is { } again ? (greeting, again) : null;
                 return true;
+            }
 
             _connection = connection;
             _greeting = Acknowledges ? greeting : SessionGreeting.None;
-            _since = now;
             _version++;
-            if (lastReceived is not { } last)
+            _asked = null;
+            if (lastReceived is { } last)
+                GoBack(last);
+            return true;
+        }
+    }
+
+    /// <summary>Goes back to what its client asked for again, unless it did a short time ago.</summary>
+    /// <returns>False when that is to be done later.</returns>
+    internal bool TryRepeat(long now, TimeProvider timeProvider)
+    {
+        lock (_lock)
+        {
+            if (_asked is not var (greeting, last))
                 return true;
-            _next = last + 1;
-            _acknowledged = Math.Max(_acknowledged, last);
-            _history.Acknowledge(last);
+            if (_repeatedAt is { } repeated && timeProvider.GetElapsedTime(repeated, now) < RepeatPause)
+                return false;
+            (_repeatedAt, _asked) = (now, null);
+            _greeting = greeting == SessionGreeting.None ? _greeting : greeting;
+            _version++;
+            GoBack(last);
             return true;
         }
     }
@@ -193,27 +215,26 @@ public sealed class Session
         {
             if (_connection != connection || _hasEnded)
                 return false;
-            _connection = default;
+            (_connection, _asked) = (default, null);
             _since = now;
             _version++;
             return true;
         }
     }
 
-    /// <summary>Forgets what the client has. A client that says the same number again lacks what was handed to its connection since: it was lost under way, and is forwarded again, once in a while.</summary>
+    /// <summary>Forgets what the client has. A client that says the same number again lacks what was handed to its connection since: it was lost under way, and is asked for: see <see cref="TryRepeat"/>.</summary>
     /// <returns>False when it can't have it, speaks through a connection that the session has left, or gets no numbers.</returns>
-    internal bool Acknowledge(OutputHandle connection, long number, long now, long pause)
+    internal bool Acknowledge(OutputHandle connection, long number, long now)
     {
         lock (_lock)
         {
             if (!Acknowledges || _hasEnded || _connection != connection || number < 0 || number > _taken)
                 return false;
             _since = now;
-            if (number == _acknowledged && number < _next - 1 && TryRepeat(now, pause))
-            {
-                _next = number + 1;
-                _version++;
-            }
+            if (number == _acknowledged && number < _next - 1)
+                _asked ??= (SessionGreeting.None, number);
+            else if (number > _asked?.LastReceived)
+                _asked = null;
 
             // What was to be forwarded again has arrived meanwhile.
             _next = Math.Max(_next, number + 1);
@@ -235,7 +256,7 @@ public sealed class Session
                 return false;
             // What a connection has is not lost.
             CountLost(_history.Discard(connection.IsNone ? 0 : _next));
-            (_hasEnded, _connection) = (true, default);
+            (_hasEnded, _connection, _asked) = (true, default, null);
             _version++;
             return true;
         }
@@ -298,13 +319,11 @@ public sealed class Session
 
     private bool IsUpToDate => _next >= _history.Next && _greeting == SessionGreeting.None;
 
-    // A short line must not cost a whole history each time.
-    private bool TryRepeat(long now, long pause)
+    private void GoBack(long last)
     {
-        if (_rewoundAt is { } rewound && now - rewound < pause)
-            return false;
-        _rewoundAt = now;
-        return true;
+        _next = last + 1;
+        _acknowledged = Math.Max(_acknowledged, last);
+        _history.Acknowledge(last);
     }
 
     private void CountLost(long messages)
@@ -324,20 +343,4 @@ public sealed class Session
         _work.Closes = _isClosing && _work.End == _history.Next;
         return true;
     }
-}
-
-/// <summary>What a client is told first on a connection.</summary>
-internal enum SessionGreeting
-{
-    None = 0,
-    Opened = 1,
-    Resumed = 2,
-}
-
-/// <summary>What the passing of time does to a session.</summary>
-internal enum SessionAge
-{
-    Live = 0,
-    Silent = 1,
-    Expired = 2,
 }

@@ -91,3 +91,11 @@ internal sealed class SessionSweep : IAsyncDisposable, IDisposable
         return Math.Min(now - Volatile.Read(ref _uncounted), end);
     }
 }
+
+/// <summary>What the passing of time does to a session.</summary>
+internal enum SessionAge
+{
+    Live = 0,
+    Silent = 1,
+    Expired = 2,
+}

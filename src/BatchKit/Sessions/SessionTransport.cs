@@ -23,9 +23,6 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     // No connection has as high a number.
     private const long FirstSequence = 1L << 46;
 
-    // A client says where it is every 30 s.
-    private const int SecondsBetweenRepeats = 10;
-
     private readonly Func<IOutputBuffer> _getOutput;
     private readonly SessionOptions _options;
     private readonly NodeNumber _node;
@@ -106,7 +103,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
 
         SessionCounters.Add(ref _counters.Opened, 1);
         _notices.TryTake(connection, out _);
-        session.TryAttach(connection, SessionGreeting.Opened, lastReceived: null, now, RepeatPause, out _);
+        session.TryAttach(connection, SessionGreeting.Opened, lastReceived: null, now, out _);
         if (Bind(session, connection) is { } former)
             End(former);
         Forward(session);
@@ -258,18 +255,25 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         }
     }
 
-    /// <summary>Forwards what found no capacity, and tells what did not.</summary>
+    /// <summary>Forwards what found no capacity or is asked for again, and tells what found no capacity.</summary>
     internal void ForwardAll()
     {
         if (!_notices.TellWaiting())
             _sweep.ForwardsSoon();
-        Array.ForEach(_table.All, Forward);
+        Array.ForEach(_table.All, ForwardAgain);
     }
 
     internal void CountFailure(Exception failure)
     {
         SessionCounters.Add(ref _counters.FailedForwards, 1);
         _logger.ForwardFailed(_logThrottle, failure);
+    }
+
+    private void ForwardAgain(Session session)
+    {
+        if (!session.TryRepeat(_sweep.Now, _timeProvider))
+            _sweep.ForwardsSoon();
+        Forward(session);
     }
 
     private bool TryResume(ReadOnlySpan<byte> token, OutputHandle connection, long lastReceived, [NotNullWhen(true)] out Session? session)
@@ -281,7 +285,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
 
         // Before the connection has the session: what another resume tells it from then on is newer.
         _notices.TryTake(connection, out var waiting);
-        if (!isKnown || !session!.TryAttach(connection, SessionGreeting.Resumed, session.Acknowledges ? lastReceived : null, _sweep.Now, RepeatPause, out older))
+        if (!isKnown || !session!.TryAttach(connection, SessionGreeting.Resumed, session.Acknowledges ? lastReceived : null, _sweep.Now, out older))
         {
             if (waiting is not null)
                 Tell(connection, waiting);
@@ -299,22 +303,18 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
             Tell(older, ConnectionNotice.Closed);
         }
 
-        Forward(session);
+        ForwardAgain(session);
         return true;
     }
 
-    private long RepeatPause => SecondsBetweenRepeats * _timeProvider.TimestampFrequency;
-
     private bool TryAcknowledge(OutputHandle connection, long number, out Session? session)
     {
-        if (_table.TryGetByConnection(connection, out session) && session.Acknowledge(connection, number, _sweep.Now, RepeatPause))
-        {
-            Forward(session);
-            return true;
-        }
-
-        SessionCounters.Add(ref _counters.RefusedLines, 1);
-        return false;
+        var isTaken = _table.TryGetByConnection(connection, out session) && session.Acknowledge(connection, number, _sweep.Now);
+        if (isTaken)
+            ForwardAgain(session!);
+        else
+            SessionCounters.Add(ref _counters.RefusedLines, 1);
+        return isTaken;
     }
 
     /// <returns>The other session that the connection had; null for none.</returns>

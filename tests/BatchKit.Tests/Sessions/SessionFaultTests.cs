@@ -52,6 +52,67 @@ public sealed class SessionFaultTests : IAsyncDisposable
         Assert.Equal(["resumed 1", "1 a"], await _rig.ReadAsync(connection));
     }
 
+    [Theory]
+    [InlineData("resume TOKEN 2", "resumed 3")]
+    [InlineData("ack 2", null)]
+    public async Task What_a_client_asks_for_again_too_soon_comes_when_the_pause_is_over(string again, string? greeting)
+    {
+        var connection = _rig.Connections.Open();
+        var session = _rig.Open(connection);
+        foreach (var line in new[] { "a", "b", "c" })
+            _rig.Output.Write(session.Handle, line);
+        await _rig.SettleAsync();
+        _rig.Say(connection, $"session resume {session.Token} 0");
+        _rig.Say(connection, "session ack 2");
+        await _rig.ReadAsync(connection);
+
+        _rig.Say(connection, "session " + again.Replace("TOKEN", session.Token, StringComparison.Ordinal));
+        var atOnce = await _rig.ReadAsync(connection);
+        var isForwarded = session.IsForwarded;
+        _rig.Clock.Advance(TimeSpan.FromSeconds(11));
+
+        Assert.Empty(atOnce);
+        Assert.False(isForwarded);
+        Assert.Equal(greeting is null ? ["3 c"] : [greeting, "3 c"], await _rig.ReadAsync(connection));
+        Assert.True(session.IsForwarded);
+    }
+
+    [Fact]
+    public async Task What_arrives_in_the_pause_does_not_come_again()
+    {
+        var connection = _rig.Connections.Open();
+        var session = _rig.Open(connection);
+        _rig.Output.Write(session.Handle, "a");
+        _rig.Output.Write(session.Handle, "b");
+        await _rig.SettleAsync();
+        for (var line = 0; line < 2; line++)
+            _rig.Say(connection, $"session resume {session.Token} 0");
+        await _rig.ReadAsync(connection);
+
+        _rig.Say(connection, "session ack 1");
+        _rig.Clock.Advance(TimeSpan.FromSeconds(11));
+
+        Assert.Empty(await _rig.ReadAsync(connection));
+    }
+
+    [Fact]
+    public async Task What_a_client_asked_for_at_an_older_connection_does_not_come_at_the_next_one()
+    {
+        var (first, second) = (_rig.Connections.Open(), _rig.Connections.Open());
+        var session = _rig.Open(first);
+        _rig.Output.Write(session.Handle, "a");
+        await _rig.SettleAsync();
+        for (var line = 0; line < 2; line++)
+            _rig.Say(first, $"session resume {session.Token} 0");
+        _rig.Say(second, $"session resume {session.Token} 0");
+        var resumed = await _rig.ReadAsync(second);
+
+        _rig.Clock.Advance(TimeSpan.FromSeconds(11));
+
+        Assert.Equal(["resumed 1", "1 a"], resumed);
+        Assert.Empty(await _rig.ReadAsync(second));
+    }
+
     [Fact]
     public async Task Sessions_outlive_a_process_that_stood_still_for_longer_than_clients_may_be_away()
     {

@@ -5,31 +5,30 @@
 const ackEvery = 32, ackMs = 200, heartbeatMs = 30_000, shortestPauseMs = 100, longestPauseMs = 5_000;
 
 export function openSession(url, { message, gap = () => {}, state = () => {} }, Socket = globalThis.WebSocket) {
-  let socket, token, last = 0, acked = 0, behind = true, pause = shortestPauseMs, timer, ended = false;
+  let socket, token, last = 0, acked = 0, behind = true, pause = shortestPauseMs, timer, retry, ended = false;
   const say = line => socket.readyState === 1 && (socket.send(line), true);
   const ack = () => { clearTimeout(timer); timer = undefined; if (token && !behind) say(`session ack ${acked = last}`); };
-  const heartbeat = setInterval(ack, heartbeatMs);
   const greet = () => { behind = true; say(token ? `session resume ${token} ${last}` : "session open"); };
+  const heartbeat = setInterval(() => behind ? greet() : ack(), heartbeatMs);
   const begin = name => { behind = false; pause = shortestPauseMs; state(name); };
-  const leave = to => { if (!behind && to > last) last = to; };
 
-  function receive(number, text) {
-    if (behind || number <= last) return;
-    if (number > last + 1) return greet();
-    last = number;
+  function reach(from, to, tell) {
+    if (behind || to <= last) return;
+    if (from > last + 1) return greet();
+    [from, last] = [Math.max(from, last + 1), to];
     if (last - acked >= ackEvery) ack();
     else timer ??= setTimeout(ack, ackMs);
-    message(text);
+    tell(from, to);
   }
 
   function take(data) {
     const end = data.indexOf(" "), word = end < 0 ? data.trimEnd() : data.slice(0, end);
-    if (/^\d+$/.test(word)) return receive(Number(word), data.slice(end + 1));
+    if (/^\d+$/.test(word)) return reach(Number(word), Number(word), () => message(data.slice(end + 1)));
     const [first, second] = end < 0 ? [] : data.slice(end + 1).trimEnd().split(" ");
     if (word === "session") { token = first; last = acked = 0; begin("open"); }
-    else if (word === "resumed") { last = Number(first) - 1; begin("resumed"); }
-    else if (word === "gap" && !behind && Number(second) > last) { gap(Math.max(Number(first), last + 1), Number(second)); leave(Number(second)); }
-    else if (word === "skip") leave(Number(second));
+    else if (word === "resumed") { last = Math.max(last, Number(first) - 1); begin("resumed"); }
+    else if (word === "gap") reach(Number(first), Number(second), gap);
+    else if (word === "skip") reach(Number(first), Number(second), () => {});
     else if (word === "expired") { token = undefined; greet(); }
     else if (word === "full") socket.close();
     else if (word === "ended") close();
@@ -38,17 +37,22 @@ export function openSession(url, { message, gap = () => {}, state = () => {} }, 
   function connect() {
     socket = new Socket(url);
     socket.onopen = greet;
-    socket.onmessage = event => take(event.data);
+    socket.onmessage = event => ended || take(event.data);
     socket.onclose = () => {
       behind = true;
       if (ended) return;
-      state("away");
-      setTimeout(connect, pause * (0.5 + Math.random() / 2));
+      retry = setTimeout(connect, pause * (0.5 + Math.random() / 2));
       pause = Math.min(pause * 2, longestPauseMs);
+      state("away");
     };
   }
 
-  function close() { ended = true; clearInterval(heartbeat); clearTimeout(timer); state("ended"); socket.close(); }
+  function close() {
+    if (!ended) { ended = true; state("ended"); }
+    [heartbeat, timer, retry].forEach(id => clearTimeout(id));
+    socket.close();
+  }
+
   connect();
   return { send: text => say(text) || false, close };
 }

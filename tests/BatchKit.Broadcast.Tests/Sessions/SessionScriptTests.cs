@@ -24,6 +24,61 @@ public sealed class SessionScriptTests
         });
         """;
 
+    // Sockets and timers that a scenario moves by hand.
+    private const string ByHand = """
+        import { pathToFileURL } from 'node:url';
+        const { openSession } = await import(pathToFileURL(process.argv[2]));
+        let now = 0, id = 0;
+        const timers = new Map(), sockets = [];
+        const start = (run, ms, every) => (timers.set(++id, { run, at: now + ms, every }), id);
+        globalThis.setTimeout = (run, ms) => start(run, ms);
+        globalThis.setInterval = (run, ms) => start(run, ms, ms);
+        globalThis.clearTimeout = globalThis.clearInterval = timer => timers.delete(timer);
+        const pass = ms => {
+            now += ms;
+            for (const [timer, { run, at, every }] of timers) {
+                if (at > now) continue;
+                if (every) timers.get(timer).at += every; else timers.delete(timer);
+                run();
+            }
+        };
+        class Socket {
+            constructor() { sockets.push(this); this.readyState = 1; console.log('connect'); }
+            send(line) { console.log(`> ${line}`); }
+            close() { this.readyState = 3; }
+        }
+        const session = openSession('x', {
+            message: text => console.log(text),
+            gap: (from, to) => console.log(`gap ${from} ${to}`),
+            state: name => { console.log(name); if (name === process.argv[3]) session.close(); },
+        }, Socket);
+        const get = (...lines) => lines.forEach(data => sockets.at(-1).onmessage({ data }));
+        const cut = () => { sockets.at(-1).readyState = 3; sockets.at(-1).onclose(); };
+        sockets[0].onopen();
+        get('session TOKEN', '1 one');
+        for (const step of process.argv[4].split('; ')) step === 'cut' ? cut() : step === 'close' ? session.close() : step.startsWith('pass ') ? pass(Number(step.slice(5))) : get(step);
+        """;
+
+    [Theory]
+    [Trait("Lane", "slow: a program is started")]
+    [InlineData("asks again while no answer comes", "", "3 three; pass 30000; resumed 2; 2 two", "> session resume TOKEN 1; > session resume TOKEN 1; resumed; two")]
+    [InlineData("shows nothing twice when it was answered twice", "", "3 three; resumed 2; 2 two; 4 four; resumed 2; 2 two; 3 three; 4 four", "> session resume TOKEN 1; resumed; two; > session resume TOKEN 2; resumed; three; four")]
+    [InlineData("asks for what is missing before a gap", "", "gap 3 4; resumed 2; 2 two; gap 3 4", "> session resume TOKEN 1; resumed; two; gap 3 4")]
+    [InlineData("asks for what is missing before what was superseded", "", "skip 3 4; resumed 2; 2 two; skip 3 4; 5 five", "> session resume TOKEN 1; resumed; two; five")]
+    [InlineData("stays closed though its connection is away", "", "cut; close; close; pass 30000", "away; ended")]
+    [InlineData("stays closed when it is closed because its connection is away", "away", "cut; pass 30000", "away; ended")]
+    [InlineData("shows nothing once it is closed", "", "close; 2 two; cut; pass 30000", "ended")]
+    public async Task A_page_misses_nothing_shows_nothing_twice_and_stays_closed(string what, string closesAt, string steps, string expected)
+    {
+        Assert.SkipWhen(NodeVersion() < 20, "Node.js 20 or newer is not installed.");
+
+        using var node = Start(ByHand, closesAt, steps);
+        var read = (await node.StandardOutput.ReadToEndAsync().WithinDeadline()).Split('\n', StringSplitOptions.RemoveEmptyEntries);
+
+        Assert.True(read is ["connect", "> session open", "open", "one", ..], what);
+        Assert.Equal(expected, string.Join("; ", read[4..]));
+    }
+
     [Fact]
     public void It_has_at_most_60_lines() => Assert.InRange(File.ReadAllLines(ScriptPath).Length, 30, 60);
 
@@ -42,7 +97,7 @@ public sealed class SessionScriptTests
         await application.StartAsync();
         var address = new Uri(application.Services.GetRequiredService<IServer>().Features.Get<IServerAddressesFeature>()!.Addresses.First());
         var output = application.Services.GetRequiredService<IOutputBuffer>();
-        using var node = Start(new UriBuilder(address) { Scheme = "ws", Path = "/ws" }.Uri);
+        using var node = Start(Driver, $"ws://{address.Authority}/ws");
         var session = await application.Services.GetRequiredService<Arrivals>().First.Task.WithinDeadline();
 
         for (var line = 1; line <= Lines; line++)
@@ -78,12 +133,12 @@ public sealed class SessionScriptTests
         await Until.TrueAsync(() => session.Connection != connection?.Handle);
     }
 
-    private static Process Start(Uri address)
+    private static Process Start(string script, params string[] arguments)
     {
         var driver = Path.Combine(Directory.CreateTempSubdirectory("batchkit-session-").FullName, "driver.mjs");
-        File.WriteAllText(driver, Driver);
+        File.WriteAllText(driver, script);
         // Newer ones have WebSockets without the switch, and know it still.
-        return Process.Start(new ProcessStartInfo("node", ["--experimental-websocket", "--no-warnings", driver, ScriptPath, address.ToString()]) { RedirectStandardOutput = true, UseShellExecute = false })!;
+        return Process.Start(new ProcessStartInfo("node", ["--experimental-websocket", "--no-warnings", driver, ScriptPath, .. arguments]) { RedirectStandardOutput = true, UseShellExecute = false })!;
     }
 
     private static int NodeVersion()

@@ -3,6 +3,7 @@ using System.Text.Json;
 using System.Text.Json.Nodes;
 using BatchKit.Testing;
 using BatchKit.Transports;
+using FsCheck;
 using FsCheck.Fluent;
 
 namespace BatchKit.Tests.Transports;
@@ -11,6 +12,8 @@ namespace BatchKit.Tests.Transports;
 public sealed class WireFormatTests : IDisposable
 {
     private const int RandomFrames = 200;
+    private const int MutatedFrames = 3000;
+    private const int MaxMutatedBytes = 4096;
     private const string Accept = "BATCHKIT_ACCEPT_VECTORS";
 
     private static readonly JsonSerializerOptions Indented = new() { WriteIndented = true };
@@ -53,13 +56,29 @@ public sealed class WireFormatTests : IDisposable
     {
         Assert.SkipWhen(Find(program) is null, $"{program} is not installed.");
         var frames = Vectors.Values.Concat(SomeBatches.OfOneProducer.Sample(RandomFrames).Select(static batches => Some.Frame(batches).ToArray())).ToArray();
-        var paths = frames.Select((frame, index) => Write($"{index}.frame", frame)).ToArray();
 
-        var lines = Run(program, Write(program == "node" ? "run.mjs" : "run.py", program == "node" ? NodeScript : PythonScript), [PathOf(reader), .. paths]);
-
-        Assert.Equal(frames.Length, lines.Length);
-        foreach (var (frame, line) in frames.Zip(lines))
+        foreach (var (frame, line) in Read(program, reader, frames))
             Assert.True(JsonNode.DeepEquals(Describe(frame), JsonNode.Parse(line)), $"{Convert.ToHexString(frame)}: {line}");
+    }
+
+    [Theory]
+    [InlineData("node", "reader.mjs")]
+    [InlineData("python3", "reader.py")]
+    [Trait("Lane", "slow: programs are started")]
+    public void A_reader_in_another_language_refuses_the_same(string program, string reader)
+    {
+        Assert.SkipWhen(Find(program) is null, $"{program} is not installed.");
+        var seed = int.TryParse(Environment.GetEnvironmentVariable("BATCHKIT_SEED"), out var given) ? given : 1;
+        byte[][] whole = [.. Vectors.Values, .. Directory.EnumerateFiles(PathOf("../../tests/BatchKit.Fuzz/Corpus/frame")).Select(File.ReadAllBytes), .. SomeBatches.OfOneProducer.Sample(RandomFrames, new Rnd((ulong)seed), size: 8).Select(static batches => Some.Frame(batches).ToArray())];
+        whole = [.. whole.Where(static frame => frame.Length < MaxMutatedBytes / 2)];
+        var random = new Random(seed);
+        var mutator = new FrameMutator(random, MaxMutatedBytes);
+        byte[][] frames = [.. HostileFrames.All, .. whole, .. Enumerable.Range(0, MutatedFrames).Select(_ => mutator.Mutate(whole[random.Next(whole.Length)]).ToArray())];
+
+        foreach (var (frame, line) in Read(program, reader, frames))
+            Assert.True(JsonNode.DeepEquals(WithoutTraceFlags(DescribeOrRefuse(frame)), WithoutTraceFlags(JsonNode.Parse(line)!)), $"{Convert.ToHexString(frame)}: {line}");
+
+        Assert.All(HostileFrames.All, static frame => Assert.Equal("refused", (string?)DescribeOrRefuse(frame)));
     }
 
     [Theory]
@@ -113,12 +132,15 @@ public sealed class WireFormatTests : IDisposable
     private const string NodeScript = """
         import { readFileSync } from 'node:fs';
         import { pathToFileURL } from 'node:url';
-        const { readFrame } = await import(pathToFileURL(process.argv[2]));
+        const { readFrame, FrameError } = await import(pathToFileURL(process.argv[2]));
         const text = (key, value) => typeof value === 'bigint' ? value.toString() : value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value;
-        for (const path of process.argv.slice(3)) {
-            const frame = readFrame(new Uint8Array(readFileSync(path)));
-            frame.trace = frame.trace && Buffer.from(frame.trace).toString('hex');
-            console.log(JSON.stringify(frame, text));
+        const read = bytes => {
+            try { return readFrame(new Uint8Array(bytes)); } catch (error) { if (error instanceof FrameError) return null; throw error; }
+        };
+        for (const line of readFileSync(process.argv[3], 'utf8').split('\n')) {
+            const frame = read(Buffer.from(line, 'hex'));
+            if (frame) frame.trace = frame.trace && Buffer.from(frame.trace).toString('hex');
+            console.log(JSON.stringify(frame ?? 'refused', text));
         }
         """;
 
@@ -127,10 +149,13 @@ public sealed class WireFormatTests : IDisposable
         spec = importlib.util.spec_from_file_location("reader", sys.argv[1])
         reader = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(reader)
-        for path in sys.argv[2:]:
-            frame = reader.read_frame(open(path, "rb").read())
-            for batch in frame["batches"]:
-                batch["number"] = str(batch["number"])
+        for line in open(sys.argv[2]):
+            try:
+                frame = reader.read_frame(bytes.fromhex(line))
+                for batch in frame["batches"]:
+                    batch["number"] = str(batch["number"])
+            except ValueError:
+                frame = "refused"
             print(json.dumps(frame, default=lambda data: base64.b64encode(data).decode()))
         """;
 
@@ -144,6 +169,35 @@ public sealed class WireFormatTests : IDisposable
         using var read = FrameReader.Read(Vectors.First().Value);
         using var frame = PooledFrame.Encode(read.Batches.Span, signer, destination: destination);
         return frame.Bytes.ToArray();
+    }
+
+    // Each frame, and what the reader says of it.
+    private IEnumerable<(byte[] Frame, string Line)> Read(string program, string reader, byte[][] frames)
+    {
+        var path = Write("frames.hex", string.Join('\n', frames.Select(Convert.ToHexString)));
+        var lines = Run(program, Write(program == "node" ? "run.mjs" : "run.py", program == "node" ? NodeScript : PythonScript), [PathOf(reader), path]);
+        Assert.Equal(frames.Length, lines.Length);
+        return frames.Zip(lines);
+    }
+
+    private static JsonNode DescribeOrRefuse(byte[] frame)
+    {
+        try
+        {
+            return Describe(frame);
+        }
+        catch (FrameFormatException)
+        {
+            return JsonValue.Create("refused")!;
+        }
+    }
+
+    // This library keeps the one flag that it knows.
+    private static JsonNode WithoutTraceFlags(JsonNode frame)
+    {
+        if (frame is JsonObject read && (string?)read["trace"] is { } trace)
+            read["trace"] = trace[..^2];
+        return frame;
     }
 
     private static JsonObject Describe(byte[] frame)

@@ -141,7 +141,7 @@ public sealed class BatchKitBuilder
     /// <param name="routeName">The route's name.</param>
     public bool HasRoute(string routeName) => _routes.Exists(route => route.Name == routeName);
 
-    /// <summary>Creates the settings of a receiver on this buffer's node. The receiver drops only the group output that the buffer's local route has already delivered here. It verifies frames when <see cref="OutputBufferOptions.FrameKeys"/> has keys.</summary>
+    /// <summary>Creates the settings of a receiver on this buffer's node. The receiver drops only the group output that the buffer's local route has already delivered here. It verifies frames when <see cref="OutputBufferOptions.FrameKeys"/> has keys. An <see cref="BatchReceiverOptions.IsDeliveredLocally"/> or <see cref="BatchReceiverOptions.Signer"/> that the services set is kept.</summary>
     /// <remarks>
     /// Adapters call it when they create their receiver. It does not create the buffer. The other settings are the services' <see cref="BatchReceiverOptions"/> of the buffer's name, such as
     /// <c>services.Configure&lt;BatchReceiverOptions&gt;(options => options.DeliveryTimeout = TimeSpan.FromSeconds(10))</c> for the unnamed buffer.
@@ -151,8 +151,8 @@ public sealed class BatchKitBuilder
     {
         ArgumentNullException.ThrowIfNull(services);
         var options = services.GetRequiredService<IOptionsFactory<BatchReceiverOptions>>().Create(Name);
-        options.IsDeliveredLocally = services.GetRequiredKeyedService<OwnOutput>(Name).IsDeliveredLocally;
-        options.Signer = CreateSigner(services);
+        options.IsDeliveredLocally ??= services.GetRequiredKeyedService<OwnOutput>(Name).IsDeliveredLocally;
+        options.Signer ??= CreateSigner(services);
         options.BufferName = Name;
         options.Node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(Name).Node;
         return options;

@@ -46,11 +46,13 @@ public static class FrameBuilderExtensions
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
     /// <param name="configure">Changes the receiver's settings.</param>
+    /// <exception cref="InvalidOperationException">The buffer has a frame receiver already.</exception>
     public static BatchKitBuilder AddFrameReceiver(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, Action<BatchReceiverOptions>? configure = null)
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
+        AdapterServices.ThrowIfReceiving<FrameReceiver>(builder, "your broker");
         KeyedServices.Add(builder.Services, builder.Name, (services, _) => new FrameReceiver(builder.CreateReceiver(services, next, configure), services.GetService<ILogger<FrameReceiver>>()));
         return builder.AllowNoRoute();
     }

@@ -28,7 +28,7 @@ public sealed class BatchReceiverOptions : IValidatableObject
     [NumberRange(65_536, long.MaxValue)]
     public long MaxNumberJump { get; set; } = 1L << 32;
 
-    /// <summary>Verifies each frame, and rejects those that are not signed with one of its keys; null, the default, to accept every frame. Rejected frames are counted and logged.</summary>
+    /// <summary>Verifies each frame, and rejects those that are not signed with one of its keys; null, the default, to accept every frame, or in a container to use <see cref="OutputBufferOptions.FrameKeys"/>. Rejected frames are counted and logged.</summary>
     public FrameSigner? Signer { get; set; }
 
     /// <summary>How far the time in a frame's signature may be from the time here, before or after it; 1 day by default, from 1 min to 7 days. It has no effect without <see cref="Signer"/>.</summary>
@@ -48,7 +48,7 @@ public sealed class BatchReceiverOptions : IValidatableObject
     /// </summary>
     /// <remarks>
     /// Set it to <see cref="OutputBuffer.IsDeliveredLocally"/> of this node's buffer where a group's output takes the local route and comes back over the broker
-    /// as well; <see cref="BatchKitBuilder.CreateReceiverOptions"/> does that. The receiver calls it from its receives, one at a time, and it must not throw.
+    /// as well; <see cref="BatchKitBuilder.CreateReceiverOptions"/> does that unless it is set. The receiver calls it from its receives, one at a time, and it must not throw.
     /// </remarks>
     public Func<ProducerId, OutputHandle, bool>? IsDeliveredLocally { get; set; }
 

@@ -42,6 +42,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     // Guarded by the gate.
     private bool _isStarted;
     private Task? _stopped;
+    private bool _isDisposed;
 
     /// <summary>Creates a receiver on a bus that the caller configures, starts and stops. It does not connect yet.</summary>
     /// <param name="bus">The bus.</param>
@@ -93,10 +94,12 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
     /// <summary>Connects to the bus and returns, even while the broker is down or the application's bus has not started. <see cref="WaitUntilReadyAsync"/> completes when the receiver receives.</summary>
+    /// <exception cref="ObjectDisposedException">The receiver was disposed.</exception>
     public Task StartAsync(CancellationToken cancellationToken) => CallerContext.RunWithout(() =>
     {
         lock (_gate)
         {
+            ObjectDisposedException.ThrowIf(_isDisposed, this);
             if (_isStarted || _stopped is not null)
                 return Task.CompletedTask;
             _endpoint.Start();
@@ -154,6 +157,8 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     /// <inheritdoc/>
     public async ValueTask DisposeAsync()
     {
+        lock (_gate)
+            _isDisposed = true;
         await StopAsync(CancellationToken.None).ConfigureAwait(false);
         await CloseLeaseConnectionAsync().ConfigureAwait(false);
         _endpoint.Dispose();

@@ -49,6 +49,19 @@ public sealed class InMemoryBusTests
     }
 
     [Fact]
+    public async Task A_receiver_may_be_stopped_twice_but_not_started_after_its_disposal()
+    {
+        await using var node = await MassTransitNode.StartReadyAsync(1, static _ => { });
+
+        await node.Receiver.StopAsync(CancellationToken.None).WithinDeadline();
+        await node.Receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await node.Receiver.DisposeAsync().AsTask().WithinDeadline();
+        await node.Receiver.StopAsync(CancellationToken.None).WithinDeadline();
+
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => node.Receiver.StartAsync(CancellationToken.None));
+    }
+
+    [Fact]
     public async Task A_receiver_whose_next_transport_ignores_its_token_stops_nevertheless()
     {
         StalledSend? stalled = null;

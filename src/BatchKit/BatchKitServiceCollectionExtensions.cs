@@ -35,7 +35,7 @@ public static class BatchKitServiceCollectionExtensions
     /// <param name="services">The services.</param>
     /// <param name="name">The buffer's name; unique in the services.</param>
     /// <param name="configure">Sets the buffer's options.</param>
-    /// <returns>A builder for the buffer's routes. A buffer needs at least one; a process that only receives needs none.</returns>
+    /// <returns>A builder for the buffer's routes. A buffer needs at least one; a process that only receives, and has no clients of its own, needs none.</returns>
     /// <exception cref="InvalidOperationException">A buffer of that name is registered already.</exception>
     public static BatchKitBuilder AddBatchKit(this IServiceCollection services, string name, Action<OutputBufferOptions>? configure = null) =>
         AddNamed(services, name, configuration: null, configure);

@@ -17,7 +17,7 @@ internal static class OptionsRules
 {
     private const DynamicallyAccessedMemberTypes Kept = DynamicallyAccessedMemberTypes.PublicParameterlessConstructor | DynamicallyAccessedMemberTypes.PublicProperties;
 
-    /// <summary>Registers named options that are checked when the host starts. It may be called again for the same options: settings add up, in the order of the calls.</summary>
+    /// <summary>Registers named options that are checked when the host starts. It may be called again for the same options: settings add up, in the order of the calls, and a section is read once, at the first call that has it.</summary>
     /// <typeparam name="TOptions">The options.</typeparam>
     /// <param name="services">The services.</param>
     /// <param name="name">The options' name: that of the buffer, or of whatever they belong to.</param>
@@ -36,9 +36,18 @@ internal static class OptionsRules
         ArgumentNullException.ThrowIfNull(rules);
         var path = (section as IConfigurationSection)?.Path;
         var options = services.AddOptions<TOptions>(name);
+        var known = services.Select(static service => service is { IsKeyedService: false } ? service.ImplementationInstance as NamedRules<TOptions> : null)
+            .FirstOrDefault(other => other?.Name == name);
+        if (known is null)
+        {
+            services.AddSingleton<IValidateOptions<TOptions>>(known = new NamedRules<TOptions>(name, owner, rules));
+            options.ValidateOnStart();
+        }
+
         if (path is not null)
             ConfigurationKeys.Of(services).Add<TOptions>(path);
-        if (section is not null && bind is not null)
+        // A section that both directions are given is read before the changes in code of either.
+        if (section is not null && bind is not null && known.AddSection(section))
         {
             options.Configure<IServiceProvider>((bound, provider) =>
             {
@@ -49,17 +58,6 @@ internal static class OptionsRules
 
         if (configure is not null)
             options.Configure(configure);
-
-        var known = services.Select(static service => service is { IsKeyedService: false } ? service.ImplementationInstance as NamedRules<TOptions> : null)
-            .FirstOrDefault(other => other?.Name == name);
-        if (known is not null)
-        {
-            known.Section ??= path;
-            return;
-        }
-
-        services.AddSingleton<IValidateOptions<TOptions>>(new NamedRules<TOptions>(name, owner, rules) { Section = path });
-        options.ValidateOnStart();
     }
 
     private static void Check(IConfiguration section, IServiceProvider provider)
@@ -148,10 +146,19 @@ internal static class KeyedServices
 internal sealed class NamedRules<TOptions>(string name, string owner, IValidateOptions<TOptions> rules) : IValidateOptions<TOptions>
     where TOptions : class
 {
+    private readonly List<IConfiguration> _sections = [];
+
     public string Name => name;
 
-    /// <summary>The path of the section that the options are read from, where there is one.</summary>
-    public string? Section { get; set; }
+    /// <summary>Adds a section that the options are read from. False when it was added before.</summary>
+    public bool AddSection(IConfiguration section)
+    {
+        var path = PathOf(section);
+        if (_sections.Exists(other => path is null ? ReferenceEquals(other, section) : path.Equals(PathOf(other), StringComparison.OrdinalIgnoreCase)))
+            return false;
+        _sections.Add(section);
+        return true;
+    }
 
     public ValidateOptionsResult Validate(string? name, TOptions options) => name == Name ? Check(options) : ValidateOptionsResult.Skip;
 
@@ -161,9 +168,11 @@ internal sealed class NamedRules<TOptions>(string name, string owner, IValidateO
         var result = rules.Validate(name: null, options);
         if (!result.Failed)
             return result;
-        var origin = OptionsRules.OriginOf(name, owner, Section);
+        var origin = OptionsRules.OriginOf(name, owner, _sections.Select(PathOf).FirstOrDefault(static path => path is not null));
         return ValidateOptionsResult.Fail(result.Failures.Select(failure => Qualify(failure) + origin));
     }
+
+    private static string? PathOf(IConfiguration section) => (section as IConfigurationSection)?.Path;
 
     // Rules write "Type.Member ...", "Member: ... Type.Member ..." for a standard attribute, and "Member: Member ..." for a rule in code.
     private static string Qualify(string failure)

@@ -104,6 +104,21 @@ public sealed class OptionsRulesTests
     }
 
     [Fact]
+    public void A_section_that_is_given_twice_is_read_before_the_changes_in_code_of_both()
+    {
+        Set(("Game:Broker:Port", "11"), ("Game:Broker:Host", "there"), ("Other:Host", "elsewhere"));
+        Add("game", "Game:Broker", static options => (options.Port, options.Host) = (options.Port + 1, "here"));
+        Add("game", "game:broker", static options => options.Port++);
+        Add("", "Game:Broker");
+
+        Assert.Equal((13, "here"), (Options("game").Port, Options("game").Host));
+        Assert.Equal("there", Options("").Host);
+
+        Add("game", "Other");
+        Assert.Equal("elsewhere", Options("game").Host);
+    }
+
+    [Fact]
     public void A_logger_that_throws_at_a_warning_does_not_keep_the_options_from_being_read()
     {
         Set(("Game:Broker:Hots", "there"));

@@ -94,13 +94,39 @@ public sealed class OptionsRulesTests
     [Fact]
     public void A_section_inside_another_is_searched_where_options_know_it()
     {
-        Set(("Game:Broker:Host", "here"), ("Game:Broker:Where:Ctiy", "Rome"));
-        ConfigurationKeys.Of(_services).Add<Place>("Game:Broker:Where");
+        Set(("Game:Broker:Host", "here"), ("Game:Broker:Inn:Ctiy", "Rome"));
+        ConfigurationKeys.Of(_services).Add<Place>("Game:Broker:Inn");
         Add("game", "Game:Broker");
 
         Read("game");
 
-        Assert.Contains("'Game:Broker:Where:Ctiy'", Assert.Single(_log.Entries).Text, StringComparison.Ordinal);
+        Assert.Contains("'Game:Broker:Inn:Ctiy'", Assert.Single(_log.Entries).Text, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void Settings_inside_others_and_in_the_elements_of_a_list_are_searched()
+    {
+        Set(("Game:Broker:Host", "here"), ("Game:Broker:Where:Ctiy", "Rome"), ("Game:Broker:Stops:0:City", "Bonn"), ("Game:Broker:Stops:1:Town:Name", "Ulm"), ("Game:Broker:Stops:2:Towns:Name", "Köln"));
+        Add("game", "Game:Broker");
+
+        Read("game");
+
+        Assert.Equal(
+        [
+            "Warning The configuration key 'Game:Broker:Stops:2:Towns' is unknown and is ignored. Did you mean 'Town'? ",
+            "Warning The configuration key 'Game:Broker:Where:Ctiy' is unknown and is ignored. Did you mean 'City'? ",
+        ], _log.Entries.Select(entry => entry.Text).Order(StringComparer.Ordinal));
+    }
+
+    [Fact]
+    public void Settings_that_are_null_are_not_a_missing_section()
+    {
+        Set(("Game:Broker:Host", "here"), ("Game:Broker:Where", null));
+        Add("game", "Game:Broker");
+
+        Read("game");
+
+        Assert.Empty(_log.Entries);
     }
 
     [Fact]
@@ -139,8 +165,8 @@ public sealed class OptionsRulesTests
         Assert.EndsWith("Write one of Never, Always. It is set for the output buffer 'game' in section 'Game:Broker'.", Assert.Single(exception.Failures), StringComparison.Ordinal);
     }
 
-    private void Set(params (string Key, string Value)[] settings) =>
-        _configuration = new ConfigurationBuilder().AddInMemoryCollection(settings.Select(static setting => KeyValuePair.Create(setting.Key, (string?)setting.Value))).Build();
+    private void Set(params (string Key, string? Value)[] settings) =>
+        _configuration = new ConfigurationBuilder().AddInMemoryCollection(settings.Select(static setting => KeyValuePair.Create(setting.Key, setting.Value))).Build();
 
     private void Read(string name)
     {
@@ -164,13 +190,24 @@ public sealed class OptionsRulesTests
 
         public Mode Mode { get; set; }
 
+        [InnerOptions(typeof(Place))]
         public Place? Where { get; set; }
+
+        [InnerOptions(typeof(Stop))]
+        public IList<Stop> Stops { get; set; } = [];
     }
 
     private enum Mode
     {
         Never = 0,
         Always = 1,
+    }
+
+    private sealed class Stop
+    {
+        public string City { get; set; } = "";
+
+        public Place? Town { get; set; }
     }
 
     private sealed class Place

@@ -1,4 +1,6 @@
+using System.Collections;
 using System.Diagnostics.CodeAnalysis;
+using System.Reflection;
 using BatchKit.Diagnostics;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
@@ -10,6 +12,9 @@ namespace BatchKit.Transports;
 /// <remarks>Adapters use it when they register options. Thread-safe. Several options may be read from one section, and a section of its own may stand inside another. So only keys that no options know are named: those with a value, and sections that are spelled almost like one.</remarks>
 public sealed class ConfigurationKeys
 {
+    // In the place of an element's number.
+    private const string AnyKey = "*";
+
     private readonly Lock _gate = new();
     private readonly Dictionary<string, SortedSet<string>> _sections = new(StringComparer.OrdinalIgnoreCase);
     private readonly HashSet<string> _checked = new(StringComparer.OrdinalIgnoreCase);
@@ -30,18 +35,14 @@ public sealed class ConfigurationKeys
         return keys;
     }
 
-    /// <summary>Adds the names of options' properties to what may stand in a section.</summary>
+    /// <summary>Adds the names of options' properties to what may stand in a section, and those of the options inside them (<see cref="InnerOptionsAttribute"/>).</summary>
     /// <typeparam name="TOptions">The options that are read from the section.</typeparam>
     /// <param name="path">The section's path.</param>
     public void Add<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicProperties)] TOptions>(string path)
     {
         ArgumentNullException.ThrowIfNull(path);
         lock (_gate)
-        {
-            if (!_sections.TryGetValue(path, out var known))
-                _sections[path] = known = new SortedSet<string>(StringComparer.OrdinalIgnoreCase);
-            known.UnionWith(typeof(TOptions).GetProperties().Select(static property => property.Name));
-        }
+            Add(typeof(TOptions), path);
     }
 
     /// <summary>Logs a warning for each key in the section, and in those inside it, that no options know, and for a section that is missing. A second call for a section does nothing.</summary>
@@ -51,25 +52,58 @@ public sealed class ConfigurationKeys
     {
         ArgumentNullException.ThrowIfNull(section);
         ArgumentNullException.ThrowIfNull(logger);
-        List<(string Path, string Nearest)> unknown;
-        lock (_gate)
-        {
-            if (!_sections.TryGetValue(section.Path, out var known) || !_checked.Add(section.Path))
-                return;
-            unknown = [.. section.GetChildren().Where(key => IsUnknown(key, known)).Select(key => (key.Path, FindNearest(key.Key, known)))];
-        }
-
-        var guarded = GuardedLogger.Of(logger);
-        if (!section.Exists())
-            guarded.SectionMissing(section.Path);
-        foreach (var (path, nearest) in unknown)
-            guarded.KeyUnknown(path, nearest);
-        foreach (var inner in section.GetChildren())
-            Check(inner, logger);
+        Check(section, section.Path, GuardedLogger.Of(logger));
     }
 
-    private bool IsUnknown(IConfigurationSection key, SortedSet<string> known) =>
-        !known.Contains(key.Key) && !_sections.ContainsKey(key.Path) && (key.Value is not null || IsNear(key.Key, FindNearest(key.Key, known)));
+    private void Add([DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicProperties)] Type options, string place)
+    {
+        var known = KeysAt(place);
+        foreach (var property in options.GetProperties())
+        {
+            known.Add(property.Name);
+            if (property.GetCustomAttribute<InnerOptionsAttribute>() is not { } inner)
+                continue;
+            var innerPlace = ConfigurationPath.Combine(place, property.Name);
+            if (property.PropertyType.IsAssignableTo(typeof(IEnumerable)))
+            {
+                KeysAt(innerPlace).Add(AnyKey);
+                innerPlace = ConfigurationPath.Combine(innerPlace, AnyKey);
+            }
+
+            Add(inner.Type, innerPlace);
+        }
+    }
+
+    private SortedSet<string> KeysAt(string place)
+    {
+        if (!_sections.TryGetValue(place, out var known))
+            _sections[place] = known = new SortedSet<string>(StringComparer.OrdinalIgnoreCase);
+        return known;
+    }
+
+    private void Check(IConfigurationSection section, string place, GuardedLogger logger)
+    {
+        List<(string Path, string Nearest)> unknown;
+        bool isList;
+        lock (_gate)
+        {
+            if (!_sections.TryGetValue(place, out var known) || !_checked.Add(section.Path))
+                return;
+            isList = known.Contains(AnyKey);
+            unknown = isList ? [] : [.. section.GetChildren().Where(key => IsUnknown(key, place, known)).Select(key => (key.Path, FindNearest(key.Key, known)))];
+        }
+
+        if (!section.Exists())
+            logger.SectionMissing(section.Path);
+        foreach (var (path, nearest) in unknown)
+            logger.KeyUnknown(path, nearest);
+        // What is null is not missing, and has no keys.
+        foreach (var inner in section.GetChildren().Where(static inner => inner.Exists()))
+            Check(inner, ConfigurationPath.Combine(place, isList ? AnyKey : inner.Key), logger);
+    }
+
+    private bool IsUnknown(IConfigurationSection key, string place, SortedSet<string> known) =>
+        !known.Contains(key.Key) && !_sections.ContainsKey(ConfigurationPath.Combine(place, key.Key)) && (key.Value is not null || IsNear(key.Key, FindNearest(key.Key, known)));
 
     private static string FindNearest(string key, IEnumerable<string> known) => known.MinBy(name => Distance(key, name))!;
 
@@ -94,4 +128,14 @@ public sealed class ConfigurationKeys
 
         return row[^1];
     }
+}
+
+/// <summary>Names the options that stand in a section under a property: as an object, or as the elements of a list. <see cref="ConfigurationKeys"/> then knows their settings.</summary>
+/// <param name="type">The type of the object, or of an element. Trimming keeps its properties.</param>
+[AttributeUsage(AttributeTargets.Property)]
+public sealed class InnerOptionsAttribute([DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicProperties)] Type type) : Attribute
+{
+    /// <summary>The type of the object, or of an element.</summary>
+    [DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicProperties)]
+    public Type Type { get; } = type;
 }

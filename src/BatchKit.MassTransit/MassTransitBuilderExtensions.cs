@@ -42,7 +42,7 @@ public static class MassTransitBuilderExtensions
     /// <remarks><inheritdoc cref="ReceiveFromMassTransit(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, IConfiguration, Action{MassTransitOptions})" path="/remarks"/></remarks>
     public static BatchKitBuilder UseMassTransit(this BatchKitBuilder builder, IConfiguration section, Action<MassTransitOptions>? configure = null, int partitions = 1)
     {
-        AddSection(builder, section);
+        AdapterServices.AddSection(builder, section, new MassTransitOptionsValidator(), MassTransitOptions.Read);
         return builder.UseMassTransit(configure, partitions);
     }
 
@@ -91,15 +91,8 @@ public static class MassTransitBuilderExtensions
     public static BatchKitBuilder ReceiveFromMassTransit(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<MassTransitOptions>? configure = null)
     {
-        AddSection(builder, section);
-        return builder.ReceiveFromMassTransit(next, configure);
-    }
-
-    private static void AddSection(BatchKitBuilder builder, IConfiguration section)
-    {
         AdapterServices.AddSection(builder, section, new MassTransitOptionsValidator(), MassTransitOptions.Read);
-        if (section is IConfigurationSection { Path: var path })
-            ConfigurationKeys.Of(builder.Services).Add<MassTransitRabbitMqOptions>(ConfigurationPath.Combine(path, nameof(MassTransitOptions.RabbitMq)));
+        return builder.ReceiveFromMassTransit(next, configure);
     }
 
     private static void AddBus(BatchKitBuilder builder, Action<MassTransitOptions>? configure)

@@ -83,8 +83,9 @@ public sealed class MassTransitOptions : IValidatableObject
     [TimeSpanRange("00:00:00", "01:00:00")]
     public TimeSpan StopTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
-    /// <summary>The RabbitMQ broker to connect to. Null, the default, uses MassTransit's in-memory transport, with sender and receiver in this process.</summary>
+    /// <summary>The RabbitMQ broker to connect to. Null, the default, uses MassTransit's in-memory transport, with sender and receiver in this process. In a section it must not be empty.</summary>
     [ValidateObjectMembers]
+    [InnerOptions(typeof(MassTransitRabbitMqOptions))]
     public MassTransitRabbitMqOptions? RabbitMq { get; set; }
 
     /// <summary>
@@ -118,8 +119,12 @@ public sealed class MassTransitOptions : IValidatableObject
     internal static void Read(IConfiguration section, MassTransitOptions options)
     {
         section.Bind(new MassTransitSection(options));
-        if (section.GetSection(nameof(RabbitMq)) is var rabbitMq && rabbitMq.Exists())
-            MassTransitRabbitMqOptions.Read(rabbitMq, options.RabbitMq ??= new MassTransitRabbitMqOptions());
+        if (SectionReader.FindInner(section, nameof(RabbitMq)) is not { } rabbitMq)
+            return;
+        // The in-memory bus would lose what is meant for the broker.
+        if (!rabbitMq.GetChildren().Any())
+            throw new FormatException($"'{rabbitMq.Path}' is empty. Set its {nameof(MassTransitRabbitMqOptions.Hosts)}, or leave it out for the in-memory bus.");
+        MassTransitRabbitMqOptions.Read(rabbitMq, options.RabbitMq ??= new MassTransitRabbitMqOptions());
     }
 
     /// <summary>Returns a copy that later changes do not affect.</summary>

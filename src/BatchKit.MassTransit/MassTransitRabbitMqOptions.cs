@@ -75,8 +75,7 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     /// <summary>Reads the settings that a section has. Hosts in the section replace the earlier ones.</summary>
     internal static void Read(IConfiguration section, MassTransitRabbitMqOptions options)
     {
-        if (section.GetSection(nameof(Hosts)) is var hosts && hosts.Exists())
-            options.Hosts = hosts.Value is { Length: > 0 } host ? [host] : [];
+        options.Hosts = SectionReader.ReadList(section, nameof(Hosts), static host => host.Value ?? "") ?? options.Hosts;
         section.Bind(new MassTransitRabbitMqSection(options));
     }
 
@@ -117,7 +116,7 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     }
 }
 
-/// <summary>The settings that a section can have. Binding is generated for these alone, because it can't be generated for certificates and callbacks.</summary>
+/// <summary>The settings that a section can have, besides the hosts. Binding is generated for these alone, because it can't be generated for certificates and callbacks.</summary>
 internal sealed class MassTransitRabbitMqSection
 {
     private readonly MassTransitRabbitMqOptions _options;
@@ -127,7 +126,6 @@ internal sealed class MassTransitRabbitMqSection
     internal MassTransitRabbitMqSection(MassTransitRabbitMqOptions options) => _options = options;
 
     public string? ConnectionString { get => _options.ConnectionString; set => _options.ConnectionString = value; }
-    public IList<string> Hosts { get => _options.Hosts; set => _options.Hosts = value; }
     public int Port { get => _options.Port; set => _options.Port = value; }
     public string UserName { get => _options.UserName; set => _options.UserName = value; }
     public string Password { get => _options.Password; set => _options.Password = value; }

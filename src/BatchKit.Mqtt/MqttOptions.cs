@@ -130,6 +130,7 @@ public sealed class MqttOptions : IValidatableObject
     /// <summary>QoS, retain and expiry by topic; the first rule whose filter matches applies. Empty by default.</summary>
     [Required]
     [ValidateEnumeratedItems]
+    [InnerOptions(typeof(MqttTopicRule))]
     public IList<MqttTopicRule> TopicRules { get; set; } = [];
 
     /// <summary>True allows topics that begin with <c>$SYS</c>, which are reserved for the broker; false by default.</summary>
@@ -181,6 +182,7 @@ public sealed class MqttOptions : IValidatableObject
     /// <summary>What the receiver subscribes to; empty by default. It must be empty in envelope mode, where the receiver subscribes to its node's frames.</summary>
     [Required]
     [ValidateEnumeratedItems]
+    [InnerOptions(typeof(MqttSubscription))]
     public IList<MqttSubscription> Subscriptions { get; set; } = [];
 
     /// <summary>The maximum number of unacknowledged messages that the broker may send to the receiver (MQTT 5's Receive Maximum); 1000 by default.</summary>
@@ -206,11 +208,25 @@ public sealed class MqttOptions : IValidatableObject
         // Not by the binder: its error repeats an invalid address, which may contain a password. The validator's error does not.
         if (section[nameof(Server)] is { } server)
             options.Server = Uri.TryCreate(server, UriKind.Absolute, out var address) ? address : new Uri(string.Empty, UriKind.Relative);
-        if (section.GetSection(nameof(TopicRules)).Exists())
-            options.TopicRules = [];
-        if (section.GetSection(nameof(Subscriptions)).Exists())
-            options.Subscriptions = [];
+        options.TopicRules = SectionReader.ReadList(section, nameof(TopicRules), ReadRule) ?? options.TopicRules;
+        options.Subscriptions = SectionReader.ReadList(section, nameof(Subscriptions), ReadSubscription) ?? options.Subscriptions;
         section.Bind(new MqttSection(options));
+    }
+
+    private static MqttTopicRule ReadRule(IConfigurationSection section)
+    {
+        if (!section.GetChildren().Any())
+            throw new FormatException($"'{section.Path}' is not a rule. Write an object with the filter and what it sets.");
+        var rule = new MqttTopicRule();
+        section.Bind(rule);
+        return rule;
+    }
+
+    private static MqttSubscription ReadSubscription(IConfigurationSection section)
+    {
+        var subscription = new MqttSubscription { Filter = section.Value ?? "" };
+        section.Bind(subscription);
+        return subscription;
     }
 
     /// <summary>Returns a copy that later changes of the settings, their lists and the objects in the lists do not affect.</summary>
@@ -235,7 +251,7 @@ public sealed class MqttOptions : IValidatableObject
     }
 }
 
-/// <summary>The settings that a section can have, besides the address. Binding is generated for these alone, because it can't be generated for certificates, callbacks and a will.</summary>
+/// <summary>The settings that a section can have, besides the address and the lists. Binding is generated for these alone, because it can't be generated for certificates, callbacks and a will.</summary>
 internal sealed class MqttSection
 {
     private readonly MqttOptions _options;
@@ -260,7 +276,6 @@ internal sealed class MqttSection
     public bool QuickAcknowledge { get => _options.QuickAcknowledge; set => _options.QuickAcknowledge = value; }
     public int MaxPacketBytes { get => _options.MaxPacketBytes; set => _options.MaxPacketBytes = value; }
     public MqttQualityOfService QualityOfService { get => _options.QualityOfService; set => _options.QualityOfService = value; }
-    public IList<MqttTopicRule> TopicRules { get => _options.TopicRules; set => _options.TopicRules = value; }
     public bool AllowSystemTopics { get => _options.AllowSystemTopics; set => _options.AllowSystemTopics = value; }
     public bool PublishesTraceContext { get => _options.PublishesTraceContext; set => _options.PublishesTraceContext = value; }
     public int PublishWindow { get => _options.PublishWindow; set => _options.PublishWindow = value; }
@@ -268,7 +283,6 @@ internal sealed class MqttSection
     public TimeSpan PublishTimeout { get => _options.PublishTimeout; set => _options.PublishTimeout = value; }
     public string? EnvelopePrefix { get => _options.EnvelopePrefix; set => _options.EnvelopePrefix = value; }
     public int? DestinationNode { get => _options.DestinationNode; set => _options.DestinationNode = value; }
-    public IList<MqttSubscription> Subscriptions { get => _options.Subscriptions; set => _options.Subscriptions = value; }
     public int ReceiveMaximum { get => _options.ReceiveMaximum; set => _options.ReceiveMaximum = value; }
     public TimeSpan StopTimeout { get => _options.StopTimeout; set => _options.StopTimeout = value; }
 }

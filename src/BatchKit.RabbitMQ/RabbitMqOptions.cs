@@ -209,8 +209,7 @@ public sealed class RabbitMqOptions : IValidatableObject
     /// <summary>Reads the settings that a section has. Hosts in the section replace the earlier ones.</summary>
     internal static void Read(IConfiguration section, RabbitMqOptions options)
     {
-        if (section.GetSection(nameof(Hosts)) is var hosts && hosts.Exists())
-            options.Hosts = hosts.Value is { Length: > 0 } host ? [host] : [];
+        options.Hosts = SectionReader.ReadList(section, nameof(Hosts), static host => host.Value ?? "") ?? options.Hosts;
         section.Bind(new RabbitMqSection(options));
     }
 
@@ -280,7 +279,7 @@ public enum RabbitMqQueueType
     Quorum,
 }
 
-/// <summary>The settings that a section can have. Binding is generated for these alone, because it can't be generated for certificates and callbacks.</summary>
+/// <summary>The settings that a section can have, besides the hosts. Binding is generated for these alone, because it can't be generated for certificates and callbacks.</summary>
 internal sealed class RabbitMqSection
 {
     private readonly RabbitMqOptions _options;
@@ -289,7 +288,6 @@ internal sealed class RabbitMqSection
 
     internal RabbitMqSection(RabbitMqOptions options) => _options = options;
 
-    public IList<string> Hosts { get => _options.Hosts; set => _options.Hosts = value; }
     public string? ConnectionString { get => _options.ConnectionString; set => _options.ConnectionString = value; }
     public string UserName { get => _options.UserName; set => _options.UserName = value; }
     public string Password { get => _options.Password; set => _options.Password = value; }

@@ -1,5 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using System.Net;
+using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
 
@@ -64,14 +65,16 @@ public sealed class BroadcastOptions : IValidatableObject
     public int MaxRecordBytes { get; set; } = 16 * 1024;
 
     /// <summary>
-    /// How fast a telnet client, or a client of a WebSocket endpoint for text, may send; on by default, with limits that are generous for people. Null for no limit. Input beyond the limit is
+    /// How fast a telnet client, or a client of a WebSocket endpoint for text, may send; on by default, with limits that are generous for people. Null, in a section too, for no limit. Input beyond the limit is
     /// read later; until then it waits in the client's socket.
     /// </summary>
     [ValidateObjectMembers]
+    [InnerOptions(typeof(InputLimits))]
     public InputLimits? TextInputLimits { get; set; } = new();
 
     /// <summary>How fast a TCP client, or a client of a WebSocket endpoint for binary messages (<c>WebSocketEndpointOptions.SendsBinary</c>), may send; null, the default, for no limit.</summary>
     [ValidateObjectMembers]
+    [InnerOptions(typeof(InputLimits))]
     public InputLimits? BinaryInputLimits { get; set; }
 
     /// <summary>How long a client may send no complete record before it is disconnected, from 10 ms to 7 days; null, the default, for no limit.</summary>
@@ -134,9 +137,9 @@ public sealed class BroadcastOptions : IValidatableObject
     internal static void Read(IConfiguration section, BroadcastOptions options)
     {
         section.Bind(new BroadcastSection(options));
-        var proxies = section.GetSection(nameof(TrustedProxies));
-        if (proxies.Exists())
-            options.TrustedProxies = [.. proxies.GetChildren().Select(ReadNetwork)];
+        options.TrustedProxies = SectionReader.ReadList(section, nameof(TrustedProxies), ReadNetwork) ?? options.TrustedProxies;
+        options.TextInputLimits = ReadLimits(section, nameof(TextInputLimits), options.TextInputLimits);
+        options.BinaryInputLimits = ReadLimits(section, nameof(BinaryInputLimits), options.BinaryInputLimits);
     }
 
     /// <inheritdoc/>
@@ -150,12 +153,23 @@ public sealed class BroadcastOptions : IValidatableObject
         }
     }
 
+    private static InputLimits? ReadLimits(IConfiguration section, string key, InputLimits? before)
+    {
+        if (SectionReader.FindInner(section, key) is not { } inner)
+            return before;
+        if (!inner.GetChildren().Any())
+            return inner.Value is null ? null : before;
+        var limits = before ?? new InputLimits();
+        inner.Bind(limits);
+        return limits;
+    }
+
     private static IPNetwork ReadNetwork(IConfigurationSection section) => IPNetwork.TryParse(section.Value, out var network)
         ? network
-        : throw new InvalidOperationException($"The value '{section.Value}' at '{section.Path}' is not a network such as '10.0.0.0/8'.");
+        : throw new FormatException($"The value '{section.Value}' at '{section.Path}' is not a network such as '10.0.0.0/8'.");
 }
 
-/// <summary>The settings that a section can have, besides the trusted proxies. Binding is generated for these alone, because it can't be generated for networks.</summary>
+/// <summary>The settings that a section can have, besides the trusted proxies and the limits of input. Binding is generated for these alone, because it can't be generated for networks.</summary>
 internal sealed class BroadcastSection
 {
     private readonly BroadcastOptions _options;
@@ -174,8 +188,6 @@ internal sealed class BroadcastSection
     public SlowConsumerPolicy SlowConsumer { get => _options.SlowConsumer; set => _options.SlowConsumer = value; }
     public TimeSpan SlowConsumerTimeout { get => _options.SlowConsumerTimeout; set => _options.SlowConsumerTimeout = value; }
     public int MaxRecordBytes { get => _options.MaxRecordBytes; set => _options.MaxRecordBytes = value; }
-    public InputLimits? TextInputLimits { get => _options.TextInputLimits; set => _options.TextInputLimits = value; }
-    public InputLimits? BinaryInputLimits { get => _options.BinaryInputLimits; set => _options.BinaryInputLimits = value; }
     public TimeSpan? IdleTimeout { get => _options.IdleTimeout; set => _options.IdleTimeout = value; }
     public TimeSpan? KeepAliveInterval { get => _options.KeepAliveInterval; set => _options.KeepAliveInterval = value; }
     public int? MaxUnauthenticatedBytes { get => _options.MaxUnauthenticatedBytes; set => _options.MaxUnauthenticatedBytes = value; }

@@ -66,7 +66,7 @@ internal static class OptionsRules
             provider.GetRequiredService<ConfigurationKeys>().Check(named, provider.GetService<ILoggerFactory>()?.CreateLogger("BatchKit.Configuration") ?? NullLogger.Instance);
     }
 
-    // A value that is not of its setting's type: the binder's error has the value and the path, and not the options' type. The value of a key is left out.
+    // A value that is not of its setting's type: the binder's error has the value and the path, and not the options' type. A FormatException of SectionReader says itself what to write.
     private static void Read<[DynamicallyAccessedMembers(Kept)] TOptions>(IConfiguration section, TOptions options, Action<IConfiguration, TOptions> bind, string name, string owner)
         where TOptions : class
     {
@@ -74,15 +74,15 @@ internal static class OptionsRules
         {
             bind(section, options);
         }
-        catch (InvalidOperationException exception)
+        catch (Exception exception) when (exception is InvalidOperationException or FormatException)
         {
             var fault = FailureText.MessageOf(exception);
             var path = (section as IConfigurationSection)?.Path;
             var key = section.AsEnumerable(makePathsRelative: true).Select(static pair => pair.Key)
                 .FirstOrDefault(key => fault.Contains($"'{(path is null ? key : ConfigurationPath.Combine(path, key))}'", StringComparison.OrdinalIgnoreCase));
             var setting = key is null ? typeof(TOptions).Name : $"{typeof(TOptions).Name}.{key.Replace(ConfigurationPath.KeyDelimiter, ".", StringComparison.Ordinal)}";
-            var reason = fault.Contains(typeof(byte[]).FullName!, StringComparison.Ordinal)
-                ? "The value is not base64."
+            var reason = exception is FormatException
+                ? fault
                 : $"{fault} {HowToWrite(typeof(TOptions).GetProperties().FirstOrDefault(property => property.Name.Equals(key, StringComparison.OrdinalIgnoreCase))?.PropertyType)}";
             throw new OptionsValidationException(name, typeof(TOptions), [$"{setting} could not be read: {reason}{OriginOf(name, owner, path)}"]);
         }
@@ -115,6 +115,31 @@ internal static class OptionsRules
         var result = new NamedRules<TOptions>(name, "the output buffer", rules).Check(options);
         if (result.Failed)
             throw new OptionsValidationException(name, typeof(TOptions), result.Failures);
+    }
+}
+
+/// <summary>Reads what a binder leaves out in silence: a value in the place of a list, elements that are null, and settings that are null.</summary>
+internal static class SectionReader
+{
+    /// <summary>Reads a list, to replace the one before. A value in its place counts as an element. Null when the section has no such list.</summary>
+    /// <param name="section">The section.</param>
+    /// <param name="key">The list's key.</param>
+    /// <param name="read">Reads an element. It throws <see cref="FormatException"/> with the element's path in quotes when it can't.</param>
+    public static List<T>? ReadList<T>(IConfiguration section, string key, Func<IConfigurationSection, T> read)
+    {
+        var list = section.GetSection(key);
+        if (!list.Exists())
+            return null;
+        IEnumerable<IConfigurationSection> value = list.Value is { Length: > 0 } ? [list] : [];
+        return [.. value.Concat(list.GetChildren()).Select(read)];
+    }
+
+    /// <summary>Finds the settings that stand inside a section. They have no keys when they are null or an empty object, which configuration does not tell apart. Null when the section has no such key.</summary>
+    /// <exception cref="FormatException">A value stands in their place. It is no part of the error, because it may be a secret.</exception>
+    public static IConfigurationSection? FindInner(IConfiguration section, string key)
+    {
+        var inner = section.GetChildren().FirstOrDefault(child => child.Key.Equals(key, StringComparison.OrdinalIgnoreCase));
+        return inner?.Value is { Length: > 0 } ? throw new FormatException($"'{inner.Path}' is a value. Write an object with settings.") : inner;
     }
 }
 

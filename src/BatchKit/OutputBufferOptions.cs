@@ -33,7 +33,7 @@ public sealed class OutputBufferOptions : IValidatableObject
 
     /// <summary>Keys that sign the frames that leave this process and verify those that arrive; none by default: frames are not signed, and every frame is accepted. The first key signs, all verify.</summary>
     /// <remarks>
-    /// Each key has at least <see cref="FrameSigner.MinKeyBytes"/> random bytes; in configuration it is base64. Each process that receives frames needs the first key of every sender. Set keys when others may
+    /// Each key has at least <see cref="FrameSigner.MinKeyBytes"/> random bytes; in configuration it is base64, and keys there replace earlier ones. Each process that receives frames needs the first key of every sender. Set keys when others may
     /// write to the broker; <see cref="FrameSigner"/> explains how to change keys.
     /// </remarks>
     public IList<byte[]> FrameKeys { get; } = [];
@@ -152,9 +152,17 @@ public sealed class OutputBufferOptions : IValidatableObject
     /// <summary>Reads the settings that a section has. Keys in the section replace the earlier ones: one that was taken out must not go on signing.</summary>
     internal static void Read(IConfiguration section, OutputBufferOptions options)
     {
-        if (section.GetSection(nameof(FrameKeys)).Exists())
-            options.FrameKeys.Clear();
+        // Before the binder, which adds keys to the earlier ones, and whose error has the key's text.
+        var keys = SectionReader.ReadList(section, nameof(FrameKeys), ReadKey);
         section.Bind(options);
+        if (keys is null)
+            return;
+        // A secret that the environment lacks must not turn signing off.
+        if (keys.Count == 0)
+            throw new FormatException($"'{section.GetSection(nameof(FrameKeys)).Path}' has no key. Leave it out to sign nothing.");
+        options.FrameKeys.Clear();
+        foreach (var key in keys)
+            options.FrameKeys.Add(key);
     }
 
     /// <inheritdoc/>
@@ -186,6 +194,13 @@ public sealed class OutputBufferOptions : IValidatableObject
             if (key is not { Length: >= FrameSigner.MinKeyBytes })
                 yield return Invalid($"{nameof(FrameKeys)}[{index}]", key is null ? "null" : $"{key.Length} bytes", $"must have at least {FrameSigner.MinKeyBytes} bytes");
         }
+    }
+
+    private static byte[] ReadKey(IConfigurationSection section)
+    {
+        var text = section.Value ?? "";
+        var key = new byte[text.Length];
+        return Convert.TryFromBase64String(text, key, out var length) && length > 0 ? key[..length] : throw new FormatException($"The key at '{section.Path}' is not base64.");
     }
 
     private static ValidationResult Invalid(string setting, object value, string rule) => new($"{nameof(OutputBufferOptions)}.{setting} ({value}) {rule}.");

@@ -1,6 +1,7 @@
 using System.Globalization;
 using System.Net;
 using System.Reflection;
+using System.Text;
 using BatchKit.Broadcast;
 using BatchKit.MassTransit;
 using BatchKit.Mqtt;
@@ -9,6 +10,7 @@ using BatchKit.RabbitMQ;
 using BatchKit.Sessions;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.Architecture.Tests;
@@ -20,7 +22,7 @@ public sealed class OptionsSectionTests
     private const string OfOther = " It is set for the output buffer 'other' in section 'Game:Adapter'.";
     private const string OfQueue = " It is set for the queue 'tasks' in section 'Game:Adapter'.";
 
-    public static TheoryData<string, string, string, string, Action<BatchKitBuilder, IConfiguration>> Adapters => new()
+    public static TheoryData<string, string, string?, string, Action<BatchKitBuilder, IConfiguration>> Adapters => new()
     {
         { "OutputBufferOptions.MaxBatchMessages", "MaxBatchMessages", "0", OfOther, (builder, section) => builder.Services.AddBatchKit("other", section) },
         { "OutputBufferOptions.MaxBufferedBytes", "MaxBufferedBytes", "1 MB", OfOther, (builder, section) => builder.Services.AddBatchKit("other", section) },
@@ -46,6 +48,14 @@ public sealed class OptionsSectionTests
         { "BroadcastOptions.MaxConnections", "MaxConnections", "0", OfBuffer, (builder, section) => builder.UseBroadcast(section) },
         { "BroadcastOptions.TextInputLimits.RecordBurst", "TextInputLimits:RecordBurst", "0", OfBuffer, (builder, section) => builder.UseBroadcast(section) },
         { "BroadcastOptions.TrustedProxies.0", "TrustedProxies:0", "10.0.0.300", OfBuffer, (builder, section) => builder.AddBroadcast(section) },
+        { "BroadcastOptions.TrustedProxies", "TrustedProxies", "10.0.0.300", OfBuffer, (builder, section) => builder.AddBroadcast(section) },
+        { "BroadcastOptions.TextInputLimits", "TextInputLimits", "secret", OfBuffer, (builder, section) => builder.AddBroadcast(section) },
+        { "MqttOptions.TopicRules.0", "TopicRules:0", "a/#", OfBuffer, (builder, section) => builder.UseMqtt(section) },
+        { "MqttOptions.TopicRules.0", "TopicRules:0", null, OfBuffer, (builder, section) => builder.UseMqtt(section) },
+        { "MqttOptions.Subscriptions", "Subscriptions:0", null, OfBuffer, (builder, section) => builder.ReceiveFromMqtt(_ => null!, section) },
+        { "RabbitMqOptions.Hosts[0]", "Hosts:0", null, OfBuffer, (builder, section) => builder.UseRabbitMq(section) },
+        { "MassTransitOptions.RabbitMq", "RabbitMq", "amqp://name:secret@host", OfBuffer, (builder, section) => builder.UseMassTransit(section) },
+        { "MassTransitOptions.RabbitMq", "RabbitMq", null, OfBuffer, (builder, section) => builder.UseMassTransit(section) },
     };
 
     public static TheoryData<Type, Action<BatchKitBuilder, IConfiguration>> Options => new()
@@ -63,7 +73,7 @@ public sealed class OptionsSectionTests
 
     [Theory]
     [MemberData(nameof(Adapters))]
-    public async Task An_error_begins_with_the_option_and_ends_with_the_section(string option, string key, string value, string origin, Action<BatchKitBuilder, IConfiguration> use)
+    public async Task An_error_begins_with_the_option_and_ends_with_the_section(string option, string key, string? value, string origin, Action<BatchKitBuilder, IConfiguration> use)
     {
         var services = new ServiceCollection();
         use(services.AddBatchKit("game"), Section(new() { [key] = value }));
@@ -115,6 +125,91 @@ public sealed class OptionsSectionTests
         Assert.Equal("a", Assert.Single(mqtt.Subscriptions).Filter);
         Assert.True(Assert.Single(mqtt.TopicRules).Retain);
         Assert.Equal([IPNetwork.Parse("10.0.0.0/8")], broadcast.TrustedProxies);
+    }
+
+    [Fact]
+    public void One_value_in_the_place_of_a_list_is_its_only_element()
+    {
+        var section = Section(new() { ["Hosts"] = "one", ["RabbitMq:Hosts"] = "two", ["TrustedProxies"] = "10.0.0.0/8", ["Subscriptions"] = "a/#" });
+        var elements = Section(new() { ["Subscriptions:0"] = "b/#" });
+        var services = new ServiceCollection();
+        services.AddBatchKit("game").UseRabbitMq(section).ReceiveFromMassTransit(_ => null!, section).ReceiveFromMqtt(_ => null!, section).AddBroadcast(section);
+        services.AddBatchKit("elements").ReceiveFromMqtt(_ => null!, elements);
+        using var provider = services.BuildServiceProvider();
+
+        Assert.Equal(["one"], provider.GetRequiredService<IOptionsMonitor<RabbitMqOptions>>().Get("game").Hosts);
+        Assert.Equal(["two"], provider.GetRequiredService<IOptionsMonitor<MassTransitOptions>>().Get("game").RabbitMq!.Hosts);
+        Assert.Equal("a/#", Assert.Single(provider.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get("game").Subscriptions).Filter);
+        Assert.Equal("b/#", Assert.Single(provider.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get("elements").Subscriptions).Filter);
+        Assert.Equal([IPNetwork.Parse("10.0.0.0/8")], provider.GetRequiredService<IOptionsMonitor<BroadcastOptions>>().Get("game").TrustedProxies);
+    }
+
+    [Theory]
+    [InlineData("null")]
+    [InlineData("{}")]
+    public void Limits_that_are_null_are_none(string json)
+    {
+        using var stream = new MemoryStream(Encoding.UTF8.GetBytes($$"""{ "Game": { "TextInputLimits": {{json}}, "BinaryInputLimits": { "RecordBurst": 7 } } }"""));
+        var services = new ServiceCollection();
+        services.AddBatchKit().AddBroadcast(new ConfigurationBuilder().AddJsonStream(stream).Build().GetSection("Game"));
+        using var provider = services.BuildServiceProvider();
+
+        var options = provider.GetRequiredService<IOptions<BroadcastOptions>>().Value;
+
+        Assert.Null(options.TextInputLimits);
+        Assert.Equal(7, options.BinaryInputLimits?.RecordBurst);
+    }
+
+    [Theory]
+    [InlineData("null")]
+    [InlineData("{}")]
+    public void Settings_of_a_broker_that_are_empty_are_refused(string json)
+    {
+        using var stream = new MemoryStream(Encoding.UTF8.GetBytes($$"""{ "Game": { "RabbitMq": {{json}} } }"""));
+        var services = new ServiceCollection();
+        services.AddBatchKit().UseMassTransit(new ConfigurationBuilder().AddJsonStream(stream).Build().GetSection("Game"));
+        using var provider = services.BuildServiceProvider();
+
+        var exception = Assert.Throws<OptionsValidationException>(() => provider.GetRequiredService<IOptions<MassTransitOptions>>().Value);
+
+        Assert.StartsWith("MassTransitOptions.RabbitMq could not be read: 'Game:RabbitMq' is empty.", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void An_unknown_key_in_an_element_and_in_settings_inside_others_is_warned_of()
+    {
+        var section = Section(new()
+        {
+            ["TopicRules:0:Fliter"] = "a/#", ["Subscriptions:0:Filter"] = "a/#", ["Subscriptions:0:Qos"] = "1", ["TextInputLimits:RecordsPerSecnd"] = "5", ["BinaryInputLimits:ByteBurts"] = "5",
+            ["RabbitMq:Hots"] = "broker",
+        });
+        var services = new ServiceCollection();
+        using var log = new LogCollector();
+        services.AddSingleton<ILoggerFactory>(log);
+        services.AddBatchKit("game").UseMqtt(section).ReceiveFromMassTransit(_ => null!, section).AddBroadcast(section);
+        using var provider = services.BuildServiceProvider();
+
+        _ = provider.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get("game");
+
+        var unknown = log.Entries.Where(static entry => entry.Id == 12).Select(static entry => entry.Text.Split('\'')[1].Split("Game:Adapter:")[1]);
+        Assert.Equal(["BinaryInputLimits:ByteBurts", "RabbitMq:Hots", "Subscriptions:0:Qos", "TextInputLimits:RecordsPerSecnd", "TopicRules:0:Fliter"], unknown.Order(StringComparer.Ordinal));
+    }
+
+    [Fact]
+    public void A_change_in_code_of_one_direction_is_kept_when_the_other_has_the_same_section()
+    {
+        var section = Section(new() { ["Password"] = "dev", ["TopicRules:0:Filter"] = "a/#", ["MaxConnections"] = "10", ["PublishTimeout"] = "00:00:01" });
+        var services = new ServiceCollection();
+        services.AddBatchKit("rabbitmq").UseRabbitMq(section, static options => options.Password = "vault").ReceiveFromRabbitMq(_ => null!, section);
+        services.AddBatchKit("mqtt").UseMqtt(section, static options => options.TopicRules.Add(new() { Filter = "b/#" })).ReceiveFromMqtt(_ => null!, section);
+        services.AddBatchKit("masstransit").UseMassTransit(section, static options => options.PublishTimeout *= 2).ReceiveFromMassTransit(_ => null!, section);
+        services.AddBatchKit("broadcast").AddBroadcast(section, static options => options.MaxConnections = 99).UseBroadcast(section);
+        using var provider = services.BuildServiceProvider();
+
+        Assert.Equal("vault", provider.GetRequiredService<IOptionsMonitor<RabbitMqOptions>>().Get("rabbitmq").Password);
+        Assert.Equal(["a/#", "b/#"], provider.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get("mqtt").TopicRules.Select(static rule => rule.Filter));
+        Assert.Equal(TimeSpan.FromSeconds(2), provider.GetRequiredService<IOptionsMonitor<MassTransitOptions>>().Get("masstransit").PublishTimeout);
+        Assert.Equal(99, provider.GetRequiredService<IOptionsMonitor<BroadcastOptions>>().Get("broadcast").MaxConnections);
     }
 
     [Fact]

@@ -12,7 +12,7 @@ namespace BatchKit.MassTransit;
 /// <remarks>
 /// On RabbitMQ it creates two, because each bus has one connection: in an alarm the broker reads nothing more from a connection that publishes, and the receiver must go on acknowledging.
 /// </remarks>
-internal sealed class BusOwner : IAsyncDisposable
+internal sealed class BusOwner : IBlockingDisposable
 {
     private static readonly TimeSpan StartPause = TimeSpan.FromSeconds(1);
     private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(10);

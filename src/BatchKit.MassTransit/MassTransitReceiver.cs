@@ -14,7 +14,7 @@ namespace BatchKit.MassTransit;
 /// of the bus. It acknowledges a frame when the next transport has its batches. <c>ReceiveFromMassTransit</c> registers it; without a host, start and stop it
 /// yourself. Thread-safe.
 /// </remarks>
-public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
+public sealed class MassTransitReceiver : IHostedService, IBlockingDisposable
 {
     private static readonly TimeSpan ReleaseLimit = TimeSpan.FromMilliseconds(500);
 

@@ -13,7 +13,7 @@ namespace BatchKit.MassTransit;
 /// for a node that has no queue is refused (<see cref="BatchOutcome.Refused"/>); output for a named handle succeeds even when no node receives it. Thread-safe. Register it
 /// with <c>UseMassTransit</c>, or create it yourself over your own bus.
 /// </remarks>
-public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
+public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
 {
     // The least time between two renewals of the connection. A queue that has reached its operator's limit rejects too, and a new connection does not change that.
     private static readonly TimeSpan RenewalPause = TimeSpan.FromSeconds(2);

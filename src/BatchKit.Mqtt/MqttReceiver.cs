@@ -24,7 +24,7 @@ namespace BatchKit.Mqtt;
 /// service; without a host, start and stop it yourself.
 /// </para>
 /// </remarks>
-public sealed class MqttReceiver : IHostedService, IAsyncDisposable
+public sealed class MqttReceiver : IHostedService, IBlockingDisposable
 {
     private readonly MqttOptions _options;
     private readonly BatchReceiver _receiver;

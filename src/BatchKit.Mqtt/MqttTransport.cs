@@ -13,7 +13,7 @@ namespace BatchKit.Mqtt;
 /// It connects at the first send and reconnects after a lost connection; unacknowledged messages are then sent again, in order. All sends share one connection,
 /// so concurrent sends keep their order. Thread-safe. Register it with <c>UseMqtt</c>, or create it yourself and dispose it after the buffer.
 /// </remarks>
-public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDisposable
+public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IBlockingDisposable
 {
     private readonly MqttOptions _options;
     private readonly GuardedLogger _logger;

@@ -7,7 +7,7 @@ using NATS.Client.JetStream;
 namespace BatchKit.Nats;
 
 /// <summary>A connection to NATS: the application's, or one of our own. The client connects again by itself.</summary>
-internal sealed class NatsLink : IAsyncDisposable
+internal sealed class NatsLink : IBlockingDisposable
 {
     // The server answers a request, or is about to be found dead.
     private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(5);

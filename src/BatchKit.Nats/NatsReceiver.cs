@@ -12,7 +12,7 @@ namespace BatchKit.Nats;
 /// With <see cref="NatsDelivery.AtLeastOnce"/> it acknowledges a frame when the next transport has all its batches. A receiver that ends before that leaves the frame to its successor, within 5 seconds. With
 /// <see cref="NatsDelivery.AtMostOnce"/> it gets what is published while it is connected. <c>ReceiveFromNats</c> registers it as a hosted service; without a host, start and stop it yourself.
 /// </remarks>
-public sealed class NatsReceiver : IHostedService, IAsyncDisposable
+public sealed class NatsReceiver : IHostedService, IBlockingDisposable
 {
     private static readonly TimeSpan FirstDelay = TimeSpan.FromMilliseconds(100);
     private static readonly TimeSpan LongestDelay = TimeSpan.FromSeconds(2);

@@ -16,7 +16,7 @@ namespace BatchKit.Postgres;
 /// that share the outbox forwards rows in order, and deletes acknowledged ones; for that, start and stop the outbox as a hosted service. Rows that the inner transport refuses, as a whole or in
 /// part, are moved to the dead table, and deleted after 14 days. The caller owns the data source and the inner transport. Send and enqueue from any thread.
 /// </remarks>
-public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisposable
+public sealed class PostgresOutbox : IBatchTransport, IHostedService, IBlockingDisposable
 {
     private readonly NpgsqlDataSource _dataSource;
     private readonly PostgresOutboxOptions _options;

@@ -15,7 +15,7 @@ namespace BatchKit.Postgres;
 /// Any number of receivers, in any number of processes, may share a queue. A receiver reconnects automatically. It finds work by LISTEN, and by polling in case a notification is lost.
 /// <c>AddPostgresQueueReceiver</c> registers it as a hosted service; without a host, start and stop it yourself. The caller owns the data source.
 /// </remarks>
-public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
+public sealed class PostgresQueueReceiver : IHostedService, IBlockingDisposable
 {
     // Enough for a responsive server to store the messages that are given back.
     private static readonly TimeSpan ClosingTime = TimeSpan.FromSeconds(2);

@@ -13,7 +13,7 @@ namespace BatchKit.Postgres;
 /// retried: messages are never stored twice. The transport connects at the first send, and does not join an ambient transaction. Thread-safe. Register it with <c>UsePostgres</c>, or create it yourself and dispose it
 /// after the buffer. The caller owns the data source.
 /// </remarks>
-public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
+public sealed class PostgresQueueTransport : IBatchTransport, IBlockingDisposable
 {
     private readonly NpgsqlDataSource _dataSource;
     private readonly PostgresOptions _options;

@@ -7,7 +7,7 @@ using RabbitMQ.Client.Exceptions;
 namespace BatchKit.RabbitMQ;
 
 /// <summary>Publishes the application's own messages over a connection of its own: each is mandatory, and confirmed by the broker.</summary>
-internal sealed class RabbitMqMessageSender : IAsyncDisposable
+internal sealed class RabbitMqMessageSender : IBlockingDisposable
 {
     private static readonly CreateChannelOptions ChannelOptions = new(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true);
 

@@ -12,7 +12,7 @@ namespace BatchKit.RabbitMQ;
 /// The receiver acknowledges a frame to the broker when the next transport has all its batches. Until then the broker keeps the frame, and delivers it again after a
 /// lost connection. The receiver reconnects automatically. <c>ReceiveFromRabbitMq</c> registers it as a hosted service; without a host, start and stop it yourself.
 /// </remarks>
-public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
+public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
 {
     // Enough for a broker that answers to receive the last acknowledgement and close the connection.
     private static readonly TimeSpan LeastClosingTime = TimeSpan.FromMilliseconds(500);

@@ -12,7 +12,7 @@ namespace BatchKit.RabbitMQ;
 /// It connects at the first send, and reconnects after a lost connection. All sends share one channel, so concurrent sends keep their order. Thread-safe.
 /// Register it with <c>UseRabbitMq</c>, or create it yourself and dispose it after the buffer.
 /// </remarks>
-public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
+public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
 {
     // The least age of a channel that a rejection ends. A queue that has reached its operator's limit rejects too, and a new channel does not change that.
     private static readonly TimeSpan ChannelTrial = TimeSpan.FromSeconds(2);

@@ -6,7 +6,7 @@ using StackExchange.Redis;
 namespace BatchKit.Redis;
 
 /// <summary>A connection to the server: the application's, or one of our own that connects at the first use.</summary>
-internal sealed class RedisConnection : IAsyncDisposable
+internal sealed class RedisConnection : IBlockingDisposable
 {
     private const string Client = "client";
     private const string Loss = "Output for other nodes is lost until it is back.";

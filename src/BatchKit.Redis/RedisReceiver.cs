@@ -13,7 +13,7 @@ namespace BatchKit.Redis;
 /// What is published while it is not subscribed is lost. The client subscribes again after a lost connection. <c>ReceiveFromRedis</c> registers the receiver as a hosted service; without a host, start
 /// and stop it yourself.
 /// </remarks>
-public sealed class RedisReceiver : IHostedService, IAsyncDisposable
+public sealed class RedisReceiver : IHostedService, IBlockingDisposable
 {
     private const int SoonAttempts = 50;
 

@@ -9,7 +9,7 @@ namespace BatchKit.Broadcast;
 
 /// <summary>Accepts TCP or telnet clients. Each becomes a connection of the transport, with its own handler.</summary>
 /// <remarks>To stop, call <see cref="StopAsync"/>, then <see cref="BroadcastTransport.DrainAsync"/>, then <see cref="DisposeAsync"/>. All members are thread-safe.</remarks>
-public sealed class BroadcastListener : IAsyncDisposable
+public sealed class BroadcastListener : IBlockingDisposable
 {
     private readonly BroadcastListenerOptions _options;
     private readonly TimeProvider _timeProvider;

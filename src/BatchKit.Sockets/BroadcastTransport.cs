@@ -21,7 +21,7 @@ namespace BatchKit.Broadcast;
 /// <para>What goes wrong with one connection never affects another: that connection is disconnected, and its output counts as failed.</para>
 /// <para>All members are thread-safe. Sends may overlap; order holds within each.</para>
 /// </remarks>
-public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsyncDisposable
+public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IBlockingDisposable
 {
     // The header of a WebSocket frame, or the framing of a GMCP message.
     private const int MaxFramingBytes = 16;

@@ -65,3 +65,18 @@ internal static class AdapterServices
         return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiving, statistics.ConsecutiveFailures, observers);
     }
 }
+
+/// <summary>What a container owns, and may have to dispose synchronously. Its <c>Dispose</c> does what its <c>DisposeAsync</c> does, and blocks its caller meanwhile; prefer the latter.</summary>
+/// <remarks>A container that is disposed synchronously throws for a service that has no <c>Dispose</c>, and leaves the services that it would dispose after it.</remarks>
+internal interface IBlockingDisposable : IAsyncDisposable, IDisposable
+{
+    void IDisposable.Dispose() => Dispose(this);
+
+    /// <summary>Waits for the end of a service, of which no part needs its caller's thread or context.</summary>
+    public static void Dispose(IAsyncDisposable service)
+    {
+        var ending = service.DisposeAsync().AsTask();
+        ((IAsyncResult)ending).AsyncWaitHandle.WaitOne();
+        ending.Exception?.Handle(static _ => false);
+    }
+}

@@ -266,13 +266,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
     }
 
     /// <summary>Does what <see cref="DisposeAsync"/> does, and blocks its caller meanwhile, at most for <see cref="OutputBufferOptions.DrainTimeout"/> and a few seconds. For containers that are disposed synchronously; prefer <see cref="DisposeAsync"/>.</summary>
-    public void Dispose()
-    {
-        // No part of the end needs its caller's thread or context, so the caller may wait for it.
-        var ending = DisposeAsync().AsTask();
-        ((IAsyncResult)ending).AsyncWaitHandle.WaitOne();
-        ending.Exception?.Handle(static _ => false);
-    }
+    public void Dispose() => IBlockingDisposable.Dispose(this);
 
     /// <summary>Stops as <see cref="StopAsync"/> does, and ends the buffer's timers and instruments.</summary>
     public async ValueTask DisposeAsync()

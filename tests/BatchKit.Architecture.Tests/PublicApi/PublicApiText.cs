@@ -29,7 +29,7 @@ internal static class PublicApiText
         if (type.IsEnum)
             return $"enum {name} : {TypeText.NameOf(Enum.GetUnderlyingType(type))}";
 
-        var bases = type.GetInterfaces().Except(type.BaseType?.GetInterfaces() ?? []).Select(TypeText.NameOf).Order(StringComparer.Ordinal).ToList();
+        var bases = type.GetInterfaces().Where(static one => one.IsVisible).Except(type.BaseType?.GetInterfaces() ?? []).Select(TypeText.NameOf).Order(StringComparer.Ordinal).ToList();
         if (type.BaseType is not null && type.BaseType != typeof(object) && type.BaseType != typeof(ValueType))
             bases.Insert(0, TypeText.NameOf(type.BaseType));
         return $"{KindOf(type)} {name}{(bases.Count == 0 ? "" : " : ")}{string.Join(", ", bases)}{TypeText.ConstraintsOf(type.GetGenericArguments())}";

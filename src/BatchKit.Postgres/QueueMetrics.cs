@@ -9,8 +9,6 @@ namespace BatchKit.Postgres;
 /// <remarks>What a meter listener throws is counted. A meter of an application's factory outlives the receiver, so its instruments are empty once the receiver is collected.</remarks>
 internal sealed class QueueMetrics
 {
-    private const string MeterName = "BatchKit";
-
     // From a handler that only counts to one that a limit of minutes ends.
     private static readonly InstrumentAdvice<double> SecondsAdvice = new()
     {
@@ -20,32 +18,16 @@ internal sealed class QueueMetrics
     private readonly ObserverFaults _faults;
     private readonly WeakReference<PostgresQueueReceiver> _receiver;
     private readonly KeyValuePair<string, object?>[] _tags;
-    private readonly Histogram<double>? _duration;
-    private readonly Instrument? _depth;
-    private readonly Instrument? _age;
+    private Histogram<double>? _duration;
+    private Instrument? _depth;
+    private Instrument? _age;
 
     public QueueMetrics(PostgresQueueReceiver receiver, string queue, IMeterFactory? meterFactory, ObserverFaults faults)
     {
         (_receiver, _faults) = (new WeakReference<PostgresQueueReceiver>(receiver), faults);
         _tags = [new("messaging.system", "postgresql"), new("messaging.destination.name", queue)];
-        if (meterFactory is null)
-            return;
-        try
-        {
-            var meter = meterFactory.Create(new MeterOptions(MeterName) { Tags = _tags });
-            meter.CreateObservableCounter("batchkit.queue.messages", () => Measure<long>(Outcomes), "{message}", "Messages that this process handled or gave up, by outcome.");
-            meter.CreateObservableCounter(
-                "batchkit.queue.timeouts", () => Measure<long>(static receiver => [new(receiver.GetStatistics().TimedOutBatches)]), "{batch}", "Batches whose handler ran longer than HandlerTimeLimit.");
-            meter.CreateObservableUpDownCounter(
-                "batchkit.queue.abandoned", () => Measure<long>(static receiver => [new(receiver.GetStatistics().AbandonedHandlers)]), "{handler}", "Handlers that were given up and still run.");
-            _depth = meter.CreateObservableGauge("batchkit.queue.depth", () => Measure<long>(Depth), "{message}", "Messages in the queue, by state, as each process last read them.");
-            _age = meter.CreateObservableGauge("batchkit.queue.age", () => Measure<double>(Age), "s", "Time since the oldest ready or claimed message was enqueued, as each process last read it.");
-            _duration = meter.CreateHistogram<double>("batchkit.queue.handling.duration", "s", "Time that the handler of a batch took.", tags: null, SecondsAdvice);
-        }
-        catch (Exception fault)
-        {
-            faults.Add(fault);
-        }
+        if (meterFactory is not null)
+            _ = faults.CreateMeter(meterFactory, _tags, AddInstruments);
     }
 
     /// <summary>True when someone observes the depth, so that reading it is worth a statement.</summary>
@@ -66,6 +48,18 @@ internal sealed class QueueMetrics
         {
             _faults.Add(fault);
         }
+    }
+
+    private void AddInstruments(Meter meter)
+    {
+        meter.CreateObservableCounter("batchkit.queue.messages", () => Measure<long>(Outcomes), "{message}", "Messages that this process handled or gave up, by outcome.");
+        meter.CreateObservableCounter(
+            "batchkit.queue.timeouts", () => Measure<long>(static receiver => [new(receiver.GetStatistics().TimedOutBatches)]), "{batch}", "Batches whose handler ran longer than HandlerTimeLimit.");
+        meter.CreateObservableUpDownCounter(
+            "batchkit.queue.abandoned", () => Measure<long>(static receiver => [new(receiver.GetStatistics().AbandonedHandlers)]), "{handler}", "Handlers that were given up and still run.");
+        _depth = meter.CreateObservableGauge("batchkit.queue.depth", () => Measure<long>(Depth), "{message}", "Messages in the queue, by state, as each process last read them.");
+        _age = meter.CreateObservableGauge("batchkit.queue.age", () => Measure<double>(Age), "s", "Time since the oldest ready or claimed message was enqueued, as each process last read it.");
+        _duration = meter.CreateHistogram<double>("batchkit.queue.handling.duration", "s", "Time that the handler of a batch took.", tags: null, SecondsAdvice);
     }
 
     private static Measurement<long>[] Outcomes(PostgresQueueReceiver receiver)

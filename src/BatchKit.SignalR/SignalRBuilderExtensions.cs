@@ -1,5 +1,6 @@
 using System.Diagnostics.Metrics;
 using BatchKit;
+using BatchKit.Diagnostics;
 using BatchKit.SignalR;
 using BatchKit.SignalR.Hubs;
 using BatchKit.Transports;
@@ -36,7 +37,7 @@ public static class SignalRBuilderExtensions
         OptionsRules.Add(services, name, new SignalROptionsValidator(), options);
         services.AddSingleton(provider => new SignalRTransport(
             provider.GetRequiredService<IOptionsMonitor<SignalROptions>>().Get(name), provider.GetService<TimeProvider>(),
-            provider.GetService<ILogger<SignalRTransport>>(), provider.GetService<IMeterFactory>()));
+            provider.GetService<ILogger<SignalRTransport>>(), BufferMeters.Of(provider.GetService<IMeterFactory>(), name)));
         services.AddSingleton(provider => new HubBuffer(
             provider.GetRequiredKeyedService<OutputBuffer>(name), provider.GetRequiredKeyedService<NodeNumber>(name), buffer.HasRoute(LocalFirstRouter.RemoteRoute)));
         // AddSignalR has registered SignalR's own manager in the same way. The last one counts.

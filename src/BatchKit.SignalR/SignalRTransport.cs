@@ -29,9 +29,10 @@ public sealed class SignalRTransport : IBatchTransport, IDisposable
         options ??= new SignalROptions();
         OptionsRules.ThrowIfInvalid(new SignalROptionsValidator(), options);
         Options = options;
-        Limits = new ClientLimits(options, timeProvider ?? TimeProvider.System, GuardedLogger.Of(logger));
+        var guarded = GuardedLogger.Of(logger);
+        Limits = new ClientLimits(options, timeProvider ?? TimeProvider.System, guarded);
         _hubsByPrefix = _hubs.GetAlternateLookup<ReadOnlySpan<char>>();
-        _metrics = new SignalRMetrics(this, meterFactory);
+        _metrics = new SignalRMetrics(this, meterFactory, guarded.Faults);
     }
 
     /// <inheritdoc/>

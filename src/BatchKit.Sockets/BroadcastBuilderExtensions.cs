@@ -2,6 +2,7 @@ using System.Diagnostics.CodeAnalysis;
 using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.Broadcast;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Hosting;
@@ -114,7 +115,7 @@ public static class BroadcastBuilderExtensions
     private static BroadcastTransport CreateTransport(IServiceProvider services, string name) => new(
         services.GetRequiredService<IOptionsMonitor<BroadcastOptions>>().Get(name),
         services.GetRequiredKeyedService<NodeNumber>(name),
-        services.GetService<TimeProvider>(), services.GetService<ILogger<BroadcastTransport>>(), services.GetService<IMeterFactory>());
+        services.GetService<TimeProvider>(), services.GetService<ILogger<BroadcastTransport>>(), BufferMeters.Of(services.GetService<IMeterFactory>(), name));
 
     private static BroadcastHostedService CreateHostedService(IServiceProvider services, string name) => new(
         services.GetRequiredKeyedService<BatchKitBuilder>(name), services.GetRequiredKeyedService<BroadcastTransport>(name),

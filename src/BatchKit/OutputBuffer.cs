@@ -76,7 +76,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
         Name = name;
         _epoch = epoch;
         var guarded = GuardedLogger.Of(logger);
-        _settings = new BufferSettings(options, name, new BufferClock(timeProvider), scheduler, new BatchKitMetrics(name, meterFactory), guarded, router is null ? 1 : routes.Count);
+        _settings = new BufferSettings(options, name, new BufferClock(timeProvider), scheduler, new BatchKitMetrics(name, meterFactory, guarded.Faults), guarded, router is null ? 1 : routes.Count);
         _holds = new HoldQueue(_settings.Clock);
         _dispatcher = new Dispatcher(routes, router, _settings, _holds, epoch);
         _handles = new HandleTable(_dispatcher, _settings, _holds);
@@ -279,7 +279,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
             await drops.WhenIdleAsync(_settings.DrainTimeout, _settings.Clock.TimeProvider).ConfigureAwait(false);
         Array.ForEach(_handles.Held, static held => held.Clear());
         _settings.Batches.Clear();
-        _settings.Metrics.Dispose(_settings.Logger.Faults);
+        _settings.Metrics.Dispose();
     }
 
     private async Task StopOnceAsync(CancellationToken cancellationToken)

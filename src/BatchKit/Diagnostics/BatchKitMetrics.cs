@@ -17,28 +17,26 @@ internal sealed class BatchKitMetrics
     private static readonly FlushReason[] Reasons = Enum.GetValues<FlushReason>();
 
     private readonly long[] _flushes = new long[Reasons.Length];
-    private readonly Meter _meter;
-    private readonly Counter<long> _sentMessages;
-    private readonly Histogram<double> _operationDuration;
+    private readonly ObserverFaults _faults;
+    private readonly Meter? _meter;
+    private Counter<long>? _sentMessages;
+    private Histogram<double>? _operationDuration;
     private long _refusedMessages;
     private long _expiredMessages;
     private int _waitingWrites;
     private WeakReference<BufferCounters>? _counters;
 
-    public BatchKitMetrics(string bufferName, IMeterFactory? meterFactory)
+    /// <param name="bufferName">The buffer's name, a tag of the meter.</param>
+    /// <param name="meterFactory">Creates the meter; null for one of its own.</param>
+    /// <param name="faults">Counts what the meter's listeners throw.</param>
+    public BatchKitMetrics(string bufferName, IMeterFactory? meterFactory, ObserverFaults faults)
     {
-        var options = new MeterOptions(MeterName) { Tags = [new("batchkit.buffer", bufferName)] };
-        _meter = meterFactory?.Create(options) ?? new Meter(options);
-
-        // OpenTelemetry semconv 1.28, messaging client metrics.
-        _sentMessages = _meter.CreateCounter<long>(
-            "messaging.client.sent.messages", "{message}", "Messages that were given to a transport, by route and outcome.");
-        _operationDuration = _meter.CreateHistogram<double>(
-            "messaging.client.operation.duration", "s", "Time from the start of a send until it was decided what became of each of its batches, retries included.", tags: null, SecondsAdvice);
+        _faults = faults;
+        _meter = faults.CreateMeter(meterFactory, [new("batchkit.buffer", bufferName)], AddInstruments);
     }
 
     /// <summary>True when someone observes sends, so that measuring them is worth reading the clock.</summary>
-    public bool IsObservingSends => _sentMessages.Enabled || _operationDuration.Enabled;
+    public bool IsObservingSends => _sentMessages is { Enabled: true } || _operationDuration is { Enabled: true };
 
     public long Batches
     {
@@ -77,15 +75,28 @@ internal sealed class BatchKitMetrics
         };
         if (errorType is not null)
             tags.Add("error.type", errorType);
-        _sentMessages.Add(messages, tags);
-        _operationDuration.Record(duration.TotalSeconds, tags);
+        _sentMessages?.Add(messages, tags);
+        _operationDuration?.Record(duration.TotalSeconds, tags);
     }
 
     /// <summary>Publishes the buffer's own counters, until it is disposed or collected: a meter of an application's factory outlives the buffer.</summary>
     /// <param name="counters">The counters. Only the buffer keeps them alive.</param>
-    public void Observe(BufferCounters counters)
+    public void Observe(BufferCounters counters) => _counters = new WeakReference<BufferCounters>(counters);
+
+    /// <summary>Ends the instruments.</summary>
+    public void Dispose()
     {
-        _counters = new WeakReference<BufferCounters>(counters);
+        _counters = null;
+        _faults.Dispose(_meter);
+    }
+
+    private void AddInstruments(Meter meter)
+    {
+        // OpenTelemetry semconv 1.28, messaging client metrics.
+        _sentMessages = meter.CreateCounter<long>(
+            "messaging.client.sent.messages", "{message}", "Messages that were given to a transport, by route and outcome.");
+        _operationDuration = meter.CreateHistogram<double>(
+            "messaging.client.operation.duration", "s", "Time from the start of a send until it was decided what became of each of its batches, retries included.", tags: null, SecondsAdvice);
         Count("batchkit.messages.accepted", "Messages accepted by a write.", s => s.AcceptedMessages);
         Count("batchkit.messages.acknowledged", "Messages that every route acknowledged.", s => s.AcknowledgedMessages);
         Count("batchkit.messages.failed", "Messages refused, or older than DeliveryTimeout.", s => s.FailedMessages);
@@ -98,20 +109,13 @@ internal sealed class BatchKitMetrics
         Gauge("batchkit.buffered", "By", "Bytes reserved by what is accepted and not yet settled.", s => s.BufferedBytes);
         Gauge("batchkit.handles", "{handle}", "Handles that the buffer holds state for.", s => s.LiveHandles);
         Gauge("batchkit.scopes", "{scope}", "Buffering scopes that are open.", s => s.OpenScopes);
-        _meter.CreateObservableCounter("batchkit.messages.dropped", () => Measure(Dropped), "{message}", "Messages accepted and then dropped, by reason.");
-        _meter.CreateObservableCounter("batchkit.batches", () => Measure(Flushes), "{batch}", "Batches sealed, by the reason of the flush.");
+        meter.CreateObservableCounter("batchkit.messages.dropped", () => Measure(Dropped), "{message}", "Messages accepted and then dropped, by reason.");
+        meter.CreateObservableCounter("batchkit.batches", () => Measure(Flushes), "{batch}", "Batches sealed, by the reason of the flush.");
 
         void Count(string name, string description, Func<OutputStatistics, long> of) =>
-            _meter.CreateObservableCounter(name, () => Measure(counters => [new(of(counters.Read(name)))]), null, description);
+            meter.CreateObservableCounter(name, () => Measure(counters => [new(of(counters.Read(name)))]), null, description);
         void Gauge(string name, string unit, string description, Func<OutputStatistics, long> of) =>
-            _meter.CreateObservableUpDownCounter(name, () => Measure(counters => [new(of(counters.Read(name)))]), unit, description);
-    }
-
-    /// <summary>Ends the instruments. What a listener throws meanwhile is counted.</summary>
-    public void Dispose(ObserverFaults faults)
-    {
-        _counters = null;
-        faults.Dispose(_meter);
+            meter.CreateObservableUpDownCounter(name, () => Measure(counters => [new(of(counters.Read(name)))]), unit, description);
     }
 
     private Measurement<long>[] Measure(Func<BufferCounters, Measurement<long>[]> of) =>

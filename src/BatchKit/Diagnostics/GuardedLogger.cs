@@ -1,3 +1,4 @@
+using System.Diagnostics.Metrics;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 
@@ -28,14 +29,35 @@ internal sealed class ObserverFaults
         Interlocked.Increment(ref _count);
     }
 
-    /// <summary>Disposes a meter; what its listeners throw is counted.</summary>
-    /// <param name="meter">The meter.</param>
-    public void Dispose(IDisposable meter)
+    /// <summary>Creates the meter <c>BatchKit</c> with its instruments. What the factory or a listener throws is counted, and leaves out the instruments behind.</summary>
+    /// <param name="factory">Creates the meter; null for one of its own.</param>
+    /// <param name="tags">The meter's tags.</param>
+    /// <param name="addInstruments">Adds the instruments.</param>
+    public Meter? CreateMeter(IMeterFactory? factory, KeyValuePair<string, object?>[] tags, Action<Meter> addInstruments)
     {
-        ArgumentNullException.ThrowIfNull(meter);
+        ArgumentNullException.ThrowIfNull(addInstruments);
+        var options = new MeterOptions("BatchKit") { Tags = tags };
+        Meter? meter = null;
         try
         {
-            meter.Dispose();
+            meter = factory?.Create(options) ?? new Meter(options);
+            addInstruments(meter);
+        }
+        catch (Exception fault)
+        {
+            Add(fault);
+        }
+
+        return meter;
+    }
+
+    /// <summary>Disposes a meter; what its listeners throw is counted.</summary>
+    /// <param name="meter">The meter; null for none.</param>
+    public void Dispose(IDisposable? meter)
+    {
+        try
+        {
+            meter?.Dispose();
         }
         catch (Exception fault)
         {

@@ -165,6 +165,7 @@ internal sealed class PartitionSender : IAsyncDisposable
         }
         catch (Exception unexpected)
         {
+            observation?.Fail(unexpected);
             observation?.Dispose();
             FailAll(unexpected);
         }

@@ -31,6 +31,8 @@ internal sealed class SendObservation : IDisposable
 
     public void Fail(Exception failure)
     {
+        if (_isEnded)
+            return;
         _errorType = failure.GetType().FullName;
         _activity?.SetTag("error.type", _errorType);
         _activity?.SetStatus(ActivityStatusCode.Error, FailureText.MessageOf(failure));

@@ -1,5 +1,6 @@
 using System.Diagnostics.Metrics;
 using BatchKit;
+using BatchKit.Diagnostics;
 using BatchKit.Sessions;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Logging;

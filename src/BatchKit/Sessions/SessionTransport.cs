@@ -61,7 +61,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         _table = new SessionTable(_options.MaxSessions);
         _limit = new TotalHistoryLimit(_options, _table, _counters);
         _notices = new ConnectionNotices(this, _options.MaxSessions);
-        _metrics = new SessionMetrics(GetStatistics, meterFactory);
+        _metrics = new SessionMetrics(GetStatistics, meterFactory, _logger.Faults);
         _sweep = new SessionSweep(this, _options.AwayTimeout, _timeProvider);
     }
 
@@ -195,7 +195,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     {
         _isDisposed = true;
         await _sweep.DisposeAsync().ConfigureAwait(false);
-        _metrics.Dispose(_logger.Faults);
+        _metrics.Dispose();
     }
 
     /// <inheritdoc cref="DisposeAsync"/>
@@ -203,7 +203,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     {
         _isDisposed = true;
         _sweep.Dispose();
-        _metrics.Dispose(_logger.Faults);
+        _metrics.Dispose();
     }
 
     internal IOutputBuffer Output => _output ??= _getOutput();

@@ -16,17 +16,10 @@ internal sealed class FrameDrops : IDisposable
     /// <param name="faults">Counts what the meter's listeners throw.</param>
     public FrameDrops(string instrument, string buffer, IMeterFactory? meterFactory, ObserverFaults faults)
     {
-        var options = new MeterOptions("BatchKit") { Tags = [new("batchkit.buffer", buffer)] };
         _faults = faults;
-        try
-        {
-            _meter = meterFactory?.Create(options) ?? new Meter(options);
-            _meter.CreateObservableCounter(instrument, () => Count, "{frame}", "Received frames that were dropped because too many waited for the next hop.");
-        }
-        catch (Exception fault)
-        {
-            faults.Add(fault);
-        }
+        _meter = faults.CreateMeter(
+            meterFactory, [new("batchkit.buffer", buffer)],
+            meter => meter.CreateObservableCounter(instrument, () => Count, "{frame}", "Received frames that were dropped because too many waited for the next hop."));
     }
 
     public long Count => Interlocked.Read(ref _count);
@@ -34,9 +27,5 @@ internal sealed class FrameDrops : IDisposable
     /// <summary>Counts a frame.</summary>
     public void Add() => Interlocked.Increment(ref _count);
 
-    public void Dispose()
-    {
-        if (_meter is not null)
-            _faults.Dispose(_meter);
-    }
+    public void Dispose() => _faults.Dispose(_meter);
 }

@@ -9,30 +9,21 @@ internal sealed class ReceiverMetrics
 {
     private const string NodeTag = "batchkit.node";
 
-    private readonly Meter _meter;
-    private readonly Histogram<double> _deliveryDuration;
     private readonly KeyValuePair<string, object?>[] _tags;
     private readonly WeakReference<BatchReceiver> _receiver;
+    private Histogram<double>? _deliveryDuration;
 
-    /// <summary>Creates the instruments; a listener that they are published to may throw.</summary>
-    public ReceiverMetrics(BatchReceiver receiver, BatchReceiverOptions options, IMeterFactory meterFactory)
+    /// <summary>Creates the instruments.</summary>
+    public ReceiverMetrics(BatchReceiver receiver, BatchReceiverOptions options, IMeterFactory meterFactory, ObserverFaults faults)
     {
         // A meter of an application's factory outlives the receiver.
         _receiver = new WeakReference<BatchReceiver>(receiver);
         _tags = [new("messaging.system", options.MessagingSystem), .. Tag("messaging.destination.name", options.QueueName)];
-        _meter = meterFactory.Create(new MeterOptions(BatchKitMetrics.MeterName) { Tags = [.. Tag("batchkit.buffer", options.BufferName), .. _tags] });
-        _meter.CreateObservableCounter("batchkit.receiver.frames", () => Measure(Frames), "{frame}", "Frames taken off a broker, by outcome.");
-        _meter.CreateObservableCounter("batchkit.receiver.batches", () => Measure(Batches), "{batch}", "Batches of received frames, by outcome.");
-        _meter.CreateObservableCounter("batchkit.receiver.messages", () => Measure(Messages), "{message}", "Messages of received batches, by outcome.");
-        _meter.CreateObservableUpDownCounter(
-            "batchkit.receiver.failures", () => Measure(static statistics => [(null, statistics.ConsecutiveFailures)]), "{failure}", "Consecutive failures of the next hop.");
-        // OpenTelemetry semconv 1.28, messaging consumer metrics.
-        _deliveryDuration = _meter.CreateHistogram<double>(
-            "messaging.process.duration", "s", "Time from reading a frame until the next hop has its batches or refused them, retries included.", tags: null, BatchKitMetrics.SecondsAdvice);
+        _ = faults.CreateMeter(meterFactory, [.. Tag("batchkit.buffer", options.BufferName), .. _tags], AddInstruments);
     }
 
     /// <summary>True when someone observes deliveries, so that measuring them is worth reading the clock.</summary>
-    public bool IsObservingDeliveries => _deliveryDuration.Enabled;
+    public bool IsObservingDeliveries => _deliveryDuration is { Enabled: true };
 
     // No tag of the meter, because the number may be leased after the receiver was created.
     private int? Node => _receiver.TryGetTarget(out var receiver) ? receiver.Node : null;
@@ -44,7 +35,19 @@ internal sealed class ReceiverMetrics
             tags.Add(NodeTag, node);
         if (errorType is not null)
             tags.Add("error.type", errorType);
-        _deliveryDuration.Record(duration.TotalSeconds, tags);
+        _deliveryDuration?.Record(duration.TotalSeconds, tags);
+    }
+
+    private void AddInstruments(Meter meter)
+    {
+        meter.CreateObservableCounter("batchkit.receiver.frames", () => Measure(Frames), "{frame}", "Frames taken off a broker, by outcome.");
+        meter.CreateObservableCounter("batchkit.receiver.batches", () => Measure(Batches), "{batch}", "Batches of received frames, by outcome.");
+        meter.CreateObservableCounter("batchkit.receiver.messages", () => Measure(Messages), "{message}", "Messages of received batches, by outcome.");
+        meter.CreateObservableUpDownCounter(
+            "batchkit.receiver.failures", () => Measure(static statistics => [(null, statistics.ConsecutiveFailures)]), "{failure}", "Consecutive failures of the next hop.");
+        // OpenTelemetry semconv 1.28, messaging consumer metrics.
+        _deliveryDuration = meter.CreateHistogram<double>(
+            "messaging.process.duration", "s", "Time from reading a frame until the next hop has its batches or refused them, retries included.", tags: null, BatchKitMetrics.SecondsAdvice);
     }
 
     private static KeyValuePair<string, object?>[] Tag(string name, object? value) => value is null ? [] : [new(name, value)];
@@ -79,14 +82,7 @@ internal sealed class ReceiverObserver
     public ReceiverObserver(BatchReceiver receiver, BatchReceiverOptions options, IMeterFactory? meterFactory, ObserverFaults faults)
     {
         (_system, _queue, Faults, TimeProvider) = (options.MessagingSystem, options.QueueName, faults, receiver.TimeProvider);
-        try
-        {
-            Metrics = meterFactory is null ? null : new ReceiverMetrics(receiver, options, meterFactory);
-        }
-        catch (Exception fault)
-        {
-            faults.Add(fault);
-        }
+        Metrics = meterFactory is null ? null : new ReceiverMetrics(receiver, options, meterFactory, faults);
     }
 
     public ObserverFaults Faults { get; }
@@ -142,7 +138,7 @@ public sealed class ConnectionMetrics
     // Guards the list. A meter of an application's factory outlives a connection.
     private readonly Lock _lock = new();
     private readonly List<WeakReference<ConnectionReporter>> _connections = [];
-    private readonly Histogram<double>? _restoreDuration;
+    private Histogram<double>? _restoreDuration;
 
     /// <summary>Creates the instruments.</summary>
     /// <param name="meterFactory">Creates their meter; null for no instruments.</param>
@@ -153,18 +149,13 @@ public sealed class ConnectionMetrics
         TimeProvider = timeProvider ?? TimeProvider.System;
         if (meterFactory is null)
             return;
-        try
+        _ = _faults.CreateMeter(meterFactory, bufferName is null ? [] : [new("batchkit.buffer", bufferName)], meter =>
         {
-            var meter = meterFactory.Create(new MeterOptions(BatchKitMetrics.MeterName) { Tags = bufferName is null ? [] : [new("batchkit.buffer", bufferName)] });
             meter.CreateObservableUpDownCounter("batchkit.connections", () => Measure(States), "{connection}", "Connections to brokers and servers, by state.");
             meter.CreateObservableCounter("batchkit.connection.changes", () => Measure(Changes), "{change}", "Connections that opened, were lost and were restored.");
             _restoreDuration = meter.CreateHistogram<double>(
                 "batchkit.connection.restore.duration", "s", "Time from the loss of a connection until it was open again.", tags: null, BatchKitMetrics.SecondsAdvice);
-        }
-        catch (Exception fault)
-        {
-            _faults.Add(fault);
-        }
+        });
     }
 
     /// <summary>The clock of durations.</summary>

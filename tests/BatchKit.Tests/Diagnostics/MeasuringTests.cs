@@ -2,6 +2,7 @@ using System.Diagnostics;
 using System.Diagnostics.Metrics;
 using BatchKit.Diagnostics;
 using BatchKit.Testing;
+using BatchKit.Transports;
 
 namespace BatchKit.Tests.Diagnostics;
 
@@ -81,6 +82,21 @@ public sealed class MeasuringTests
     }
 
     [Fact]
+    public async Task A_send_that_breaks_unexpectedly_is_measured_with_its_error()
+    {
+        await using var buffer = new OutputBuffer(new BreakingTransport(), name: _name);
+        var measured = new List<(string Instrument, double Value, KeyValuePair<string, object?>[] Tags)>();
+        using var listener = Listen(measured);
+        var handle = Some.Connection();
+
+        buffer.Write(handle, "line"u8);
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => buffer.FlushAsync(handle).AsTask().WithinDeadline());
+
+        var duration = Assert.Single(measured, one => one.Instrument == "messaging.client.operation.duration");
+        Assert.Contains(duration.Tags, static tag => tag.Key == "error.type" && Equals(tag.Value, typeof(NotSupportedException).FullName));
+    }
+
+    [Fact]
     public async Task A_traced_send_links_to_its_writers_once_each_and_no_more_than_a_span_can_carry()
     {
         await using var buffer = new OutputBuffer([new OutputRoute(_name, _arrived)]);
@@ -129,5 +145,19 @@ public sealed class MeasuringTests
         listener.SetMeasurementEventCallback<double>((instrument, value, tags, _) => measured.Add((instrument.Name, value, tags.ToArray())));
         listener.Start();
         return listener;
+    }
+
+    /// <summary>Its limit throws after the first send.</summary>
+    private sealed class BreakingTransport : IBatchTransport
+    {
+        private bool _isBroken;
+
+        public int MaxBatchBytes => _isBroken ? throw new NotSupportedException("The transport is broken.") : int.MaxValue;
+
+        public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+        {
+            _isBroken = true;
+            return default;
+        }
     }
 }

@@ -14,7 +14,7 @@ public sealed class PartitionIdleTests
         var options = new OutputBufferOptions { Linger = TimeSpan.FromSeconds(1), Overflow = OverflowPolicy.DropOldest };
         var clock = new BufferClock(new ManualTimeProvider());
         var logger = new GuardedLogger(NullLogger.Instance, new ObserverFaults());
-        var settings = new BufferSettings(options, "", clock, ThreadPoolDispatchScheduler.Shared, new BatchKitMetrics("", meterFactory: null), logger);
+        var settings = new BufferSettings(options, "", clock, ThreadPoolDispatchScheduler.Shared, new BatchKitMetrics("", meterFactory: null, logger.Faults), logger);
         await using var holds = new HoldQueue(clock);
         await using var partition = new DispatchPartition(settings, holds, new OutputRoute("only", new CollectingTransport()), new PartitionIdentity(Epoch: 1, Number: 0), settings.Budget.Parts[0]);
         var batch = Batch(settings);

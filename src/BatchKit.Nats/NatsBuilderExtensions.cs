@@ -114,6 +114,7 @@ public static class NatsBuilderExtensions
                 + $"{nameof(NatsOptions)}.{nameof(NatsOptions.DeclareTopology)} is false: then no number is leased, and the node's consumer exists already."]);
         }
 
+        AdapterServices.ThrowIfShared(services, builder, services.GetRequiredKeyedService<NatsLink>(builder.Name).Target, options.Prefix);
         var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("nats", options.Prefix));
         return new NatsReceiver(
             options, services.GetRequiredKeyedService<NodeNumber>(builder.Name), receiver, services.GetRequiredKeyedService<NatsLink>(builder.Name),

@@ -40,7 +40,7 @@ public static class PostgresBuilderExtensions
         KeyedServices.Add(builder.Services, builder.Name, static (services, key) => new PostgresQueueAdmin(DataSourceOf(services, key), OptionsOf<PostgresOptions>(services, key).Schema));
         // With FailFast the transport asks its server before anything is sent.
         builder.BeforeHostedServices(services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name).StartAsync);
-        AddHealthCheck(builder.Services, BufferCheckName(builder), provider => new HealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
+        AdapterServices.AddHealthCheck(builder, HealthCheckName, provider => new HealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), partitions);
     }
 
@@ -136,7 +136,7 @@ public static class PostgresBuilderExtensions
             OptionsOf<PostgresOutboxOptions>(provider, key), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresOutbox>>(),
             provider.GetKeyedService<ConnectionMetrics>(key), provider.GetService<IMeterFactory>()));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
-        AddHealthCheck(services, BufferCheckName(builder), provider => new HealthCheck(transport: null, provider.GetRequiredKeyedService<PostgresOutbox>(name), receiver: null));
+        AdapterServices.AddHealthCheck(builder, HealthCheckName, provider => new HealthCheck(transport: null, provider.GetRequiredKeyedService<PostgresOutbox>(name), receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
     }
 
@@ -154,7 +154,7 @@ public static class PostgresBuilderExtensions
     /// <param name="queue">The queue's name, which is also the options name of its <see cref="PostgresQueueReceiverOptions"/>.</param>
     /// <param name="handler">Returns the handler. One handler gets all batches, so it can't use scoped services. Resolve it from the services, so that they dispose it.</param>
     /// <param name="configure">Configures the options; null leaves the defaults.</param>
-    /// <exception cref="InvalidOperationException">The services have a receiver of this queue already.</exception>
+    /// <exception cref="InvalidOperationException">The services have a receiver of this queue already, or a health check of its name.</exception>
     public static IServiceCollection AddPostgresQueueReceiver(
         this IServiceCollection services, string queue, Func<IServiceProvider, IMessageHandler<QueueMessage>> handler, Action<PostgresQueueReceiverOptions>? configure = null)
     {
@@ -174,7 +174,7 @@ public static class PostgresBuilderExtensions
             DataSourceOf(provider, queue), OptionsOf<PostgresQueueReceiverOptions>(provider, key), handler(provider), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresQueueReceiver>>(),
             provider.GetService<ConnectionMetrics>(), provider.GetService<IMeterFactory>()));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue));
-        AddHealthCheck(services, $"{HealthCheckName}-queue-{queue}", provider => new HealthCheck(transport: null, outbox: null, provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue)));
+        AdapterServices.AddHealthCheck(services, $"{HealthCheckName}-queue-{queue}", $"{QueueOwner} '{queue}'", provider => new HealthCheck(transport: null, outbox: null, provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue)));
         return services;
     }
 
@@ -204,11 +204,6 @@ public static class PostgresBuilderExtensions
             $"The services have no {nameof(NpgsqlDataSource)}: add one, as with AddSingleton({nameof(NpgsqlDataSource)}.{nameof(NpgsqlDataSource.Create)}(connectionString)), or one with the key '{name}'.");
 
     private static string InnerKey(string name) => $"{HealthCheckName}-outbox-{name}";
-
-    private static string BufferCheckName(BatchKitBuilder builder) => builder.Name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{builder.Name}";
-
-    private static void AddHealthCheck(IServiceCollection services, string name, Func<IServiceProvider, HealthCheck> make) =>
-        services.AddHealthChecks().Add(new HealthCheckRegistration(name, make, failureStatus: null, tags: ["batchkit"]));
 
     private static FrameHandler CreateFrameHandler(IServiceProvider services, BatchKitBuilder builder, string queue, Func<IServiceProvider, IBatchTransport> next)
     {

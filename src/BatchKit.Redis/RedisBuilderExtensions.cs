@@ -102,6 +102,7 @@ public static class RedisBuilderExtensions
     private static RedisReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
         var options = OptionsOf(services, builder.Name);
+        AdapterServices.ThrowIfShared(services, builder, services.GetRequiredKeyedService<RedisConnection>(builder.Name).Target, options.Prefix);
         var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("redis", options.Prefix));
         return new RedisReceiver(
             options, services.GetRequiredKeyedService<NodeNumber>(builder.Name), receiver, services.GetRequiredKeyedService<RedisConnection>(builder.Name),

@@ -130,6 +130,9 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
         try
         {
             await _connection.WatchAsync(_reporter).WaitAsync(stopping).ConfigureAwait(false);
+            // The client would wait for its own limit, and the host's start for that.
+            if (_connection.Fault is not null)
+                throw new IOException("There is no connection.");
             var subscriber = (await _connection.GetAsync().ConfigureAwait(false)).GetSubscriber();
             queue = await subscriber.SubscribeAsync(pattern).ConfigureAwait(false);
             if (subscriber.SubscribedEndpoint(pattern) is null)

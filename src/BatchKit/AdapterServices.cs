@@ -1,7 +1,9 @@
+using System.Collections.Concurrent;
 using System.Diagnostics.CodeAnalysis;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Options;
@@ -35,6 +37,7 @@ internal static class AdapterServices
         BatchKitBuilder builder, Func<IServiceProvider, TReceiver> create, Func<IServiceProvider, TReceiver, IHostedService>? host = null)
         where TReceiver : class, IHostedService
     {
+        builder.Services.TryAddSingleton<ReceivedPlaces>();
         KeyedServices.Add(builder.Services, builder.Name, (services, _) => create(services));
         builder.Services.AddSingleton<IHostedService>(services =>
         {
@@ -44,17 +47,35 @@ internal static class AdapterServices
         return builder.AllowNoRoute();
     }
 
-    /// <summary>Registers a health check; that of a named buffer ends in the buffer's name.</summary>
-    /// <exception cref="InvalidOperationException">Another buffer's check has the name.</exception>
-    public static void AddHealthCheck(BatchKitBuilder builder, string checkName, Func<IServiceProvider, IHealthCheck> create)
+    /// <summary>Refuses a receiver that would get what is for another buffer of the container.</summary>
+    /// <param name="services">The services that the receiver is created from.</param>
+    /// <param name="builder">Its buffer.</param>
+    /// <param name="server">The server that it receives from.</param>
+    /// <param name="prefix">The prefix of the names there.</param>
+    /// <exception cref="InvalidOperationException">A buffer of the same node receives from there.</exception>
+    public static void ThrowIfShared(IServiceProvider services, BatchKitBuilder builder, string server, string prefix)
     {
-        var name = builder.Name.Length == 0 ? checkName : $"{checkName}-{builder.Name}";
+        var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
+        var other = services.GetRequiredService<ReceivedPlaces>().GetOrAdd((server, prefix, node), builder);
+        if (other != builder)
+            throw new InvalidOperationException($"{builder} would get another buffer's output. {other} receives from {server} with the Prefix '{prefix}' too. Give each a Prefix of its own.");
+    }
+
+    /// <summary>Registers a health check; that of a named buffer ends in the buffer's name.</summary>
+    /// <exception cref="InvalidOperationException">Another check has the name.</exception>
+    public static void AddHealthCheck(BatchKitBuilder builder, string checkName, Func<IServiceProvider, IHealthCheck> create) =>
+        AddHealthCheck(builder.Services, builder.Name.Length == 0 ? checkName : $"{checkName}-{builder.Name}", $"the output buffer '{builder.Name}'", create);
+
+    /// <summary>Registers the health check of a buffer or a queue. Names that differ only in case are one.</summary>
+    /// <exception cref="InvalidOperationException">Another owner's check has the name.</exception>
+    public static void AddHealthCheck(IServiceCollection services, string name, string owner, Func<IServiceProvider, IHealthCheck> create)
+    {
         // Each package has a copy of this type, so that what they tell each other is of a common one.
         var key = $"health check {name}";
-        if (builder.Services.FirstOrDefault(service => service.IsKeyedService && string.Equals(service.ServiceKey as string, key, StringComparison.OrdinalIgnoreCase))?.KeyedImplementationInstance is BatchKitBuilder other)
-            throw new InvalidOperationException($"The health check '{name}' would be that of two buffers, '{other.Name}' and '{builder.Name}'. Give one of them another name: AddBatchKit(\"name\").");
-        builder.Services.AddKeyedSingleton<object>(key, builder);
-        builder.Services.AddHealthChecks().Add(new HealthCheckRegistration(name, create, failureStatus: null, tags: ["batchkit"]));
+        if (services.FirstOrDefault(service => service.IsKeyedService && string.Equals(service.ServiceKey as string, key, StringComparison.OrdinalIgnoreCase))?.KeyedImplementationInstance is string other && other != owner)
+            throw new InvalidOperationException($"The health check '{name}' would be that of {other} and of {owner}. Give one of them another name.");
+        services.AddKeyedSingleton<object>(key, owner);
+        services.AddHealthChecks().Add(new HealthCheckRegistration(name, create, failureStatus: null, tags: ["batchkit"]));
     }
 
     /// <summary>Evaluates what a buffer's transport and receiver report, either of which may be absent; see <see cref="BrokerHealth.Evaluate"/>.</summary>
@@ -65,6 +86,9 @@ internal static class AdapterServices
         return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiving, statistics.ConsecutiveFailures, observers);
     }
 }
+
+/// <summary>Where the buffers of a container receive from: server, prefix and node.</summary>
+internal sealed class ReceivedPlaces : ConcurrentDictionary<(string Server, string Prefix, int? Node), BatchKitBuilder>;
 
 /// <summary>What a container owns, and may have to dispose synchronously. Its <c>Dispose</c> does what its <c>DisposeAsync</c> does, and blocks its caller meanwhile; prefer the latter.</summary>
 /// <remarks>A container that is disposed synchronously throws for a service that has no <c>Dispose</c>, and leaves the services that it would dispose after it.</remarks>

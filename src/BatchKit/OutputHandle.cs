@@ -230,7 +230,10 @@ public sealed class NodeTakenException(string message, Exception? innerException
     /// <param name="patience">How long the broker takes at most to notice that a process has ended, such as <c>two of its heartbeats</c>.</param>
     public static string Describe(int node, string holder, string own, string patience) => string.Create(
         CultureInfo.InvariantCulture,
-        $"Node {node} is held by {holder}, so {own} can't be node {node} too. Give each process another {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)}, or none, and a free number is leased. When the other process has just ended, wait until the broker has noticed, at most {patience}.");
+        $"Node {node} is held by {holder}, so {own} can't be node {node} too. Give each process another {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)}, or none, and a free number is leased. When the other process has just ended, wait until the broker has noticed, at most {patience}.{(IsSameProcess(holder, own) ? " Buffers of one process need a prefix each." : "")}");
+
+    // The names of holders differ in their last word.
+    private static bool IsSameProcess(string holder, string own) => own.LastIndexOf(' ') is > 0 and var end && holder.Contains(own[..end], StringComparison.Ordinal);
 
     private static string Shorten(string name) => name[..Math.Min(name.Length, MaxNameCharacters)];
 }

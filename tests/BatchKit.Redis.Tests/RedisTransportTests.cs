@@ -281,6 +281,16 @@ public sealed class RedisTransportTests(RedisFixture redis)
     }
 
     [Fact]
+    public async Task A_receiver_subscribes_at_no_server_that_is_not_connected()
+    {
+        using var host = await StartAsync(new RedisOptions { Configuration = "127.0.0.1:1,connectTimeout=100" }, 1);
+
+        var report = await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync(static check => check.Name == "batchkit-redis");
+
+        Assert.Contains("There is no connection.", report.Entries["batchkit-redis"].Description, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public void Settings_outside_their_range_are_refused()
     {
         Assert.Throws<Microsoft.Extensions.Options.OptionsValidationException>(() => new RedisTransport(new RedisOptions { Prefix = "a*" }));

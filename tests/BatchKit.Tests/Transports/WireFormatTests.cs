@@ -69,7 +69,8 @@ public sealed class WireFormatTests : IDisposable
     {
         Assert.SkipWhen(Find(program) is null, $"{program} is not installed.");
         var seed = int.TryParse(Environment.GetEnvironmentVariable("BATCHKIT_SEED"), out var given) ? given : 1;
-        byte[][] whole = [.. Vectors.Values, .. Directory.EnumerateFiles(PathOf("../../tests/BatchKit.Fuzz/Corpus/frame")).Select(File.ReadAllBytes), .. SomeBatches.OfOneProducer.Sample(RandomFrames, new Rnd((ulong)seed), size: 8).Select(static batches => Some.Frame(batches).ToArray())];
+        var corpus = Directory.EnumerateFiles(PathOf("../../tests/BatchKit.Fuzz/Corpus/frame")).Select(File.ReadAllBytes);
+        byte[][] whole = [.. Vectors.Values, .. corpus, .. SomeBatches.OfOneProducer.Sample(RandomFrames, new Rnd((ulong)seed), size: 8).Select(static batches => Some.Frame(batches).ToArray())];
         whole = [.. whole.Where(static frame => frame.Length < MaxMutatedBytes / 2)];
         var random = new Random(seed);
         var mutator = new FrameMutator(random, MaxMutatedBytes);

@@ -22,28 +22,27 @@ internal sealed class BroadcastHostedService(
 
     public async Task StoppingAsync(CancellationToken cancellationToken)
     {
-        foreach (var listener in listeners)
-            await StopAsync(listener, cancellationToken).ConfigureAwait(false);
+        // All stop listening before one is waited for: a handler that blocks its thread must not keep the others from their output.
+        await EndsAsync(listeners.Select(listener => listener.StopAsync(cancellationToken)), transport.Options.DrainTimeout, cancellationToken).ConfigureAwait(false);
         await FlushAsync(cancellationToken).ConfigureAwait(false);
         await transport.DrainAsync(cancellationToken).ConfigureAwait(false);
-        foreach (var listener in listeners)
-            await listener.DisposeAsync().AsTask().WaitAsync(cancellationToken).ConfigureAwait(false);
+        await EndsAsync(listeners.Select(static listener => listener.DisposeAsync().AsTask()), Timeout.InfiniteTimeSpan, cancellationToken).ConfigureAwait(false);
     }
 
     public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
     public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
-    /// <summary>Waits for the clients that are just connecting, within a limit: a handler that blocks its thread must not keep the others from their output.</summary>
-    private async Task StopAsync(BroadcastListener listener, CancellationToken cancellationToken)
+    /// <summary>Waits for the listeners, at most until the host's time is over: what has not ended then is aborted with the transport.</summary>
+    private async Task EndsAsync(IEnumerable<Task> endings, TimeSpan limit, CancellationToken cancellationToken)
     {
         try
         {
-            await listener.StopAsync(cancellationToken).WaitAsync(transport.Options.DrainTimeout, transport.Clock, cancellationToken).ConfigureAwait(false);
+            await Task.WhenAll(endings).WaitAsync(limit, transport.Clock, cancellationToken).ConfigureAwait(false);
         }
-        catch (TimeoutException)
+        catch (Exception exception) when (exception is TimeoutException or OperationCanceledException)
         {
-            // Its connection is aborted with the transport.
+            // The clients get their goodbye as far as the time allows.
         }
     }
 

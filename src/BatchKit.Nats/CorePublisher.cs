@@ -16,7 +16,7 @@ internal sealed class CorePublisher
     private readonly LogThrottle _throttle = new(TimeProvider.System);
 
     // By subject: one for each node that was sent to, and that of all nodes.
-    private readonly ConcurrentDictionary<string, Right> _rights = new();
+    private readonly ConcurrentDictionary<string, Right> _rights = new(StringComparer.Ordinal);
 
     public CorePublisher(NatsLink link)
     {
@@ -47,12 +47,12 @@ internal sealed class CorePublisher
             throw new FrameRefusedException(refusal);
     }
 
-    private void Refuse(string error)
+    private void Refuse(object? sender, NatsServerErrorEventArgs change)
     {
         // Permissions Violation for Publish to "batchkit.all"
-        if (error.Split('"') is not [var start, var subject, ..] || !start.EndsWith("Publish to ", StringComparison.Ordinal) || !_rights.ContainsKey(subject))
+        if (change.Error.Split('"') is not [var start, var subject, ..] || !start.EndsWith("Publish to ", StringComparison.Ordinal) || !_rights.ContainsKey(subject))
             return;
-        var refusal = $"{_link.Target} refused a message: {error}.";
+        var refusal = $"{_link.Target} refused a message: {change.Error}.";
         _rights[subject] = new Right(refusal);
         Log.MessageRefused(_link.Logger, _throttle, refusal);
     }

@@ -41,14 +41,14 @@ internal sealed class CoreSubscription : NatsSubBase
                 await subscription.DisposeAsync().ConfigureAwait(false);
         }
 
-        void EndWhenRefused(string error)
+        void EndWhenRefused(object? sender, NatsServerErrorEventArgs change)
         {
             // The second one names no subject: afterwards it is about another subscription of the application's connection.
-            if (!Array.Exists(subjects, subject => error.Contains($"Subscription to \"{subject}\"", StringComparison.Ordinal))
-                && (Volatile.Read(ref hasBegun) || !error.StartsWith("maximum subscriptions", StringComparison.OrdinalIgnoreCase)))
+            if (!Array.Exists(subjects, subject => change.Error.Contains($"Subscription to \"{subject}\"", StringComparison.Ordinal))
+                && (Volatile.Read(ref hasBegun) || !change.Error.StartsWith("maximum subscriptions", StringComparison.OrdinalIgnoreCase)))
                 return;
             Volatile.Write(ref isRefused, true);
-            queue.Writer.TryComplete(new IOException($"{link.Target} refused a subscription: {error}."));
+            queue.Writer.TryComplete(new IOException($"{link.Target} refused a subscription: {change.Error}."));
         }
     }
 

@@ -37,7 +37,7 @@ internal sealed class NatsLink : IBlockingDisposable
     }
 
     /// <summary>Raised with the server's words when it refuses something, such as a subscription or a message. <see cref="ConfirmAsync"/> waits for it.</summary>
-    public event Action<string>? ServerFailed;
+    public event EventHandler<NatsServerErrorEventArgs>? ServerFailed;
 
     public INatsConnection Connection { get; }
 
@@ -143,7 +143,7 @@ internal sealed class NatsLink : IBlockingDisposable
 
     private ValueTask OnServerErrorAsync(object? sender, NatsServerErrorEventArgs change)
     {
-        ServerFailed?.Invoke(change.Error);
+        ServerFailed?.Invoke(this, change);
         return default;
     }
 

@@ -107,16 +107,16 @@ public sealed class ApiTrapTests
     {
         await using var buffer = new OutputBuffer(_arrived, timeProvider: _clock);
         var provider = new AngleFormatter();
-        var (number, text, none) = (1.5, "é", (string?)null);
-        var expected = string.Create(provider, $"{number:0.0} {text} {none,4}|{text,-5}|{this}");
+        var (number, text, none, plain) = (1.5, "é", (string?)null, new System.Text.StringBuilder("plain"));
+        var expected = string.Create(provider, $"{number:0.0} {text} {none,4}|{text,-5}|{plain}");
         provider.Questions = 0;
 
-        buffer.Write(_handle, provider, $"{number:0.0} {text} {none,4}|{text,-5}|{this}");
-        Assert.True(buffer.TryWrite(_handle, provider, $"{number:0.0} {text} {none,4}|{text,-5}|{this}"));
-        await buffer.WriteAsync(_handle, provider, $"{number:0.0} {text} {none,4}|{text,-5}|{this}");
-        buffer.WriteLatest(_handle, key: 1, provider, $"{number:0.0} {text} {none,4}|{text,-5}|{this}");
+        buffer.Write(_handle, provider, $"{number:0.0} {text} {none,4}|{text,-5}|{plain}");
+        Assert.True(buffer.TryWrite(_handle, provider, $"{number:0.0} {text} {none,4}|{text,-5}|{plain}"));
+        await buffer.WriteAsync(_handle, provider, $"{number:0.0} {text} {none,4}|{text,-5}|{plain}");
+        buffer.WriteLatest(_handle, key: 1, provider, $"{number:0.0} {text} {none,4}|{text,-5}|{plain}");
         using (var writer = buffer.BeginWriting(_handle))
-            writer.Write(provider, $"{number:0.0} {text} {none,4}|{text,-5}|{this}");
+            writer.Write(provider, $"{number:0.0} {text} {none,4}|{text,-5}|{plain}");
 
         Assert.Equal("<1.5> <é>   <>|<é>  |", expected);
         Assert.Equal(Enumerable.Repeat(expected, 5), _arrived.Texts);

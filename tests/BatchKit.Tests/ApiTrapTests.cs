@@ -107,7 +107,7 @@ public sealed class ApiTrapTests
     {
         await using var buffer = new OutputBuffer(_arrived, timeProvider: _clock);
         var provider = new AngleFormatter();
-        var (number, text, none, plain) = (1.5, "é", (string?)null, new System.Text.StringBuilder("plain"));
+        var (number, text, none, plain) = (1.5, "é", (string?)null, new StringBuilder("plain"));
         var expected = string.Create(provider, $"{number:0.0} {text} {none,4}|{text,-5}|{plain}");
         provider.Questions = 0;
 
@@ -194,7 +194,7 @@ public sealed class ApiTrapTests
         }
 
         public string Format(string? format, object? arg, IFormatProvider? formatProvider) =>
-            arg is ApiTrapTests ? null! : string.Create(CultureInfo.InvariantCulture, $"<{(arg as IFormattable)?.ToString(format, CultureInfo.InvariantCulture) ?? arg}>");
+            arg is StringBuilder ? null! : string.Create(CultureInfo.InvariantCulture, $"<{(arg as IFormattable)?.ToString(format, CultureInfo.InvariantCulture) ?? arg}>");
     }
 
     private sealed class ThrowingRouter : IOutputRouter

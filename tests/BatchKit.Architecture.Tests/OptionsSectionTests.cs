@@ -180,7 +180,11 @@ public sealed class OptionsSectionTests
     {
         var section = Section(new()
         {
-            ["TopicRules:0:Fliter"] = "a/#", ["Subscriptions:0:Filter"] = "a/#", ["Subscriptions:0:Qos"] = "1", ["TextInputLimits:RecordsPerSecnd"] = "5", ["BinaryInputLimits:ByteBurts"] = "5",
+            ["TopicRules:0:Fliter"] = "a/#",
+            ["Subscriptions:0:Filter"] = "a/#",
+            ["Subscriptions:0:Qos"] = "1",
+            ["TextInputLimits:RecordsPerSecnd"] = "5",
+            ["BinaryInputLimits:ByteBurts"] = "5",
             ["RabbitMq:Hots"] = "broker",
         });
         var services = new ServiceCollection();

@@ -4,15 +4,15 @@ public sealed class ControlMessageTests
 {
     private static readonly string Longest = new('g', OutputHandle.MaxNameBytes);
 
-    public static TheoryData<string> NamesOfNoGroup => ["", "room\ud83d", "room\ude00", Longest + "g", new string('€', (OutputHandle.MaxNameBytes / 3) + 1)];
-
-    [Theory]
-    [MemberData(nameof(NamesOfNoGroup))]
-    public void A_group_that_nobody_can_write_to_is_neither_joined_nor_left(string name)
+    [Fact]
+    public void A_group_that_nobody_can_write_to_is_neither_joined_nor_left()
     {
-        Assert.Equal("name", Assert.Throws<ArgumentException>(() => OutputHandle.Named(name)).ParamName);
-        Assert.Equal("group", Assert.Throws<ArgumentException>(() => ControlMessage.JoinGroup(name)).ParamName);
-        Assert.Equal("group", Assert.Throws<ArgumentException>(() => ControlMessage.LeaveGroup(name)).ParamName);
+        foreach (var name in new[] { "", "room\ud83d", "room\ude00", Longest + "g", new string('€', (OutputHandle.MaxNameBytes / 3) + 1) })
+        {
+            Assert.Equal("name", Assert.Throws<ArgumentException>(() => OutputHandle.Named(name)).ParamName);
+            Assert.Equal("group", Assert.Throws<ArgumentException>(() => ControlMessage.JoinGroup(name)).ParamName);
+            Assert.Equal("group", Assert.Throws<ArgumentException>(() => ControlMessage.LeaveGroup(name)).ParamName);
+        }
     }
 
     [Fact]

@@ -42,12 +42,15 @@ public sealed class AttachedConnection : IAsyncDisposable
     /// <summary>Completes when the connection has left its groups and no write is under way, with the reason of its end. It never fails.</summary>
     public Task<DisconnectReason> Ended { get; private set; }
 
-    /// <summary>Ends the connection from the side of the code that accepted it: waits until its queued output is written, for at most <see cref="BroadcastOptions.CloseTimeout"/>. The rest is dropped and counted.</summary>
-    /// <remarks>Close what was attached afterwards. It may be called again, and by a write, for which it does not wait for longer than a second more.</remarks>
+    /// <summary>Ends the connection from the side of the code that accepted it: waits until its queued output is written, for at most <see cref="BroadcastOptions.CloseTimeout"/>, or <see cref="BroadcastOptions.DrainTimeout"/>
+    /// while the transport stops. The rest is dropped and counted.</summary>
+    /// <remarks>Close what was attached afterwards. It may be called again, and by a write, for which it waits a second longer than the longer of these limits.</remarks>
     public async ValueTask DisposeAsync()
     {
         Connection.Close(DisconnectReason.ClientClosed);
-        await ((Task)Ended).WaitAsync(_transport.Options.CloseTimeout + Grace, _transport.Clock).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        var options = _transport.Options;
+        var limit = options.DrainTimeout > options.CloseTimeout ? options.DrainTimeout : options.CloseTimeout;
+        await ((Task)Ended).WaitAsync(limit + Grace, _transport.Clock).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
     /// <summary>Starts a connection, which is in the transport's table when this returns.</summary>

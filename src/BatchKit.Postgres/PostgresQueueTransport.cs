@@ -226,7 +226,8 @@ public sealed class PostgresQueueTransport : IBatchTransport, IBlockingDisposabl
         if (ServerFault.LosesQueue(exception))
             ForgetQueues();
 
-        return limit.IsOver && exception is OperationCanceledException or NpgsqlException { InnerException: TimeoutException }
+        // A statement that is cancelled may end with a connection that is broken.
+        return limit.IsOver && exception is OperationCanceledException or (NpgsqlException and not PostgresException)
             ? new TimeoutException($"The server did not answer within {_options.CommandTimeout} ({nameof(PostgresOptions.CommandTimeout)}).", exception)
             : exception;
     }

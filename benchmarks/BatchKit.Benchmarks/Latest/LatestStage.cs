@@ -96,7 +96,14 @@ internal sealed class LatestStage : IAsyncDisposable
     private async Task<int> HoldAloneAsync()
     {
         while (_connection.Output.HeldBytes > 0)
-            await ReadAsync();
+        {
+            // The last value that is held may have been read already: its send is over a moment later.
+            if (_client.Available == 0)
+                await Task.Delay(1);
+            else
+                await ReadAsync();
+        }
+
         for (var line = 0; _connection.Output.Waiting.Messages <= _keys; line++)
         {
             _output.Write(_connection.Handle, _value);

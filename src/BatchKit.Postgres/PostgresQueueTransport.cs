@@ -165,7 +165,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IBlockingDisposabl
         if (!passing.IsCompletedSuccessfully)
         {
             await passing.ConfigureAwait(false);
-            // A migration may have taken of the time.
+            // A migration may have taken some of the time.
             limit.Restart(_options.CommandTimeout);
         }
 

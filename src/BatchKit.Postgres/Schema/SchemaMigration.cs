@@ -72,7 +72,7 @@ internal sealed class SchemaGate(NpgsqlDataSource dataSource, string schema, boo
         return true;
     }, _ending.Token);
 
-    // Who waits gets its exception; perhaps no one waits any more.
+    // Callers that wait get its exception; perhaps none waits any more.
     private static async Task ObserveAsync(Task migrating) => await migrating.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 }
 
@@ -149,7 +149,7 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
             var transaction = await connection.BeginTransactionAsync(cancellationToken).ConfigureAwait(false);
             await using (transaction.ConfigureAwait(false))
             {
-                // A step that has its locks may build indexes of a large table, and who waits for another process waits for its steps.
+                // A step that has its locks may build indexes of a large table, and a wait for another process is a wait for its steps.
                 await ExecuteAsync(connection, [ServerTimeLimit.Lift], cancellationToken).ConfigureAwait(false);
                 await LockAsync(connection, cancellationToken).ConfigureAwait(false);
                 var version = await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false);

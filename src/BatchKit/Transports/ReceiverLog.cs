@@ -51,18 +51,17 @@ internal sealed class ReceiverLog(GuardedLogger logger, TimeProvider timeProvide
     private static readonly Action<ILogger, long, string, int, Exception?> DroppedMessage = LoggerMessage.Define<long, string, int>(
         LogLevel.Warning, new EventId(216, nameof(FramesDropped)), "{Count} received frames were dropped, because more than {Setting} ({Limit}) waited for the next hop.");
 
-    private readonly LogThrottle _throttle = new(timeProvider);
     private volatile string? _ended;
 
     /// <summary>Gets what an adapter logs beside.</summary>
     public GuardedLogger Logger => logger;
 
     /// <summary>Limits what else can be repeated without end.</summary>
-    public LogThrottle Throttle => _throttle;
+    public LogThrottle Throttle { get; } = new(timeProvider);
 
     public void FrameUnreadable(int bytes, FrameFormatException exception)
     {
-        if (_throttle.TryBegin(204, string.Empty, amount: 1, out var events))
+        if (Throttle.TryBegin(204, string.Empty, amount: 1, out var events))
             UnreadableMessage(logger, bytes, events.Count, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
@@ -88,13 +87,13 @@ internal sealed class ReceiverLog(GuardedLogger logger, TimeProvider timeProvide
 
     public void DeliveryBroke(string source, Exception exception)
     {
-        if (_throttle.TryBegin(215, string.Empty, amount: 1, out var events))
+        if (Throttle.TryBegin(215, string.Empty, amount: 1, out var events))
             BrokeMessage(logger, source, events.Count, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
     public void FramesDropped(string setting, int limit)
     {
-        if (_throttle.TryBegin(216, string.Empty, amount: 1, out var events))
+        if (Throttle.TryBegin(216, string.Empty, amount: 1, out var events))
             DroppedMessage(logger, events.Count, setting, limit, null);
     }
 }

@@ -196,16 +196,9 @@ internal sealed class BusOwner : IBlockingDisposable
 }
 
 /// <summary>Starts a buffer's own bus before its users, and stops it after all hosted services, because the buffer drains over it.</summary>
-internal sealed class BusHostedService(BusOwner owner, MassTransitReceiver? lastReceiver) : IHostedLifecycleService
+internal sealed class BusHostedService(BusOwner owner, MassTransitReceiver? lastReceiver, IServiceProvider services) : IHostedLifecycleService
 {
-    public async Task StartingAsync(CancellationToken cancellationToken)
-    {
-        owner.Start();
-        await owner.WaitUntilConnectedAsync(cancellationToken).ConfigureAwait(false);
-        // Before any hosted service starts, because the handles that hosted services create contain the node's number.
-        if (lastReceiver is not null)
-            await lastReceiver.LeaseAsync(cancellationToken).ConfigureAwait(false);
-    }
+    public Task StartingAsync(CancellationToken cancellationToken) => HostedPart.StartAsync(ConnectAsync, services, cancellationToken);
 
     public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
@@ -220,6 +213,15 @@ internal sealed class BusHostedService(BusOwner owner, MassTransitReceiver? last
         if (lastReceiver is not null)
             await lastReceiver.StopAsync(cancellationToken).ConfigureAwait(false);
         await owner.StopAsync().ConfigureAwait(false);
+    }
+
+    private async Task ConnectAsync(CancellationToken cancellationToken)
+    {
+        owner.Start();
+        await owner.WaitUntilConnectedAsync(cancellationToken).ConfigureAwait(false);
+        // Before any hosted service starts, because the handles that hosted services create contain the node's number.
+        if (lastReceiver is not null)
+            await lastReceiver.LeaseAsync(cancellationToken).ConfigureAwait(false);
     }
 }
 

@@ -104,7 +104,7 @@ public static class MassTransitBuilderExtensions
 
         builder.Services.AddKeyedSingleton(name, (services, _) => CreateOwner(services, builder));
         builder.Services.AddSingleton<IHostedService>(services => new BusHostedService(
-            services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name)));
+            services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name), services));
         AdapterServices.AddHealthCheck(builder, HealthCheckName, services =>
             new HealthCheck(services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name), services.GetKeyedService<MassTransitTransport>(name)));
     }

@@ -25,7 +25,22 @@ internal static class Detached
         using var alone = new TransactionScope(TransactionScopeOption.Suppress, TransactionScopeAsyncFlowOption.Enabled);
         return dataSource is NpgsqlMultiHostDataSource hosts
             ? await OpenWritableAsync(hosts, cancellationToken).ConfigureAwait(false)
-            : await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+            : await OpenAsync(dataSource.OpenConnectionAsync(cancellationToken).AsTask(), cancellationToken).ConfigureAwait(false);
+    }
+
+    /// <summary>Waits for a connection that is being opened with the same token; one that comes too late is closed.</summary>
+    /// <remarks>Npgsql heeds the token until it has reached the server, but not in the handshake (10.0.3). A server that accepts and answers nothing would hold a stop up for the connection string's <c>Timeout</c>.</remarks>
+    public static async Task<NpgsqlConnection> OpenAsync(Task<NpgsqlConnection> opening, CancellationToken cancellationToken)
+    {
+        try
+        {
+            return await opening.WaitAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException)
+        {
+            _ = CloseAsync(opening);
+            throw;
+        }
     }
 
     /// <summary>Opens a connection for one use, and returns it to the pool.</summary>
@@ -71,6 +86,19 @@ internal static class Detached
     {
         dataSource.Clear();
         (dataSource as NpgsqlMultiHostDataSource)?.ClearDatabaseStates();
+    }
+
+    private static async Task CloseAsync(Task<NpgsqlConnection> opening)
+    {
+        try
+        {
+            var connection = await opening.ConfigureAwait(false);
+            await connection.DisposeAsync().ConfigureAwait(false);
+        }
+        catch (Exception)
+        {
+            // No one waits for it any more.
+        }
     }
 
     private static async Task<NpgsqlConnection> OpenWritableAsync(NpgsqlMultiHostDataSource hosts, CancellationToken cancellationToken)

@@ -135,7 +135,7 @@ public static class PostgresBuilderExtensions
         KeyedServices.Add(services, name, static (provider, key) => new PostgresOutbox(DataSourceOf(provider, key), provider.GetRequiredKeyedService<IBatchTransport>(InnerKey(key)),
             OptionsOf<PostgresOutboxOptions>(provider, key), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresOutbox>>(),
             provider.GetKeyedService<ConnectionMetrics>(key), provider.GetService<IMeterFactory>()));
-        services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
+        services.AddSingleton<IHostedService>(provider => new HostedPart(provider.GetRequiredKeyedService<PostgresOutbox>(name), provider));
         AdapterServices.AddHealthCheck(builder, HealthCheckName, provider => new HealthCheck(transport: null, provider.GetRequiredKeyedService<PostgresOutbox>(name), receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
     }
@@ -173,7 +173,7 @@ public static class PostgresBuilderExtensions
         services.AddKeyedSingleton(queue, (provider, key) => new PostgresQueueReceiver(
             DataSourceOf(provider, queue), OptionsOf<PostgresQueueReceiverOptions>(provider, key), handler(provider), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresQueueReceiver>>(),
             provider.GetService<ConnectionMetrics>(), provider.GetService<IMeterFactory>()));
-        services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue));
+        services.AddSingleton<IHostedService>(provider => new HostedPart(provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue), provider));
         AdapterServices.AddHealthCheck(services, $"{HealthCheckName}-queue-{queue}", $"{QueueOwner} '{queue}'", provider => new HealthCheck(transport: null, outbox: null, provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue)));
         return services;
     }

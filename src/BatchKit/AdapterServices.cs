@@ -42,7 +42,7 @@ internal static class AdapterServices
         builder.Services.AddSingleton<IHostedService>(services =>
         {
             var receiver = services.GetRequiredKeyedService<TReceiver>(builder.Name);
-            return host?.Invoke(services, receiver) ?? receiver;
+            return new HostedPart(host?.Invoke(services, receiver) ?? receiver, services);
         });
         return builder.AllowNoRoute();
     }
@@ -84,6 +84,27 @@ internal static class AdapterServices
         var statistics = receiver ?? default;
         observers ??= statistics.ObserverFaults == 0 ? null : $"The receiver's logger failed {statistics.ObserverFaults} times.";
         return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiving, statistics.ConsecutiveFailures, observers);
+    }
+}
+
+/// <summary>What the host starts and stops, and whose start may wait for a server.</summary>
+internal sealed class HostedPart(IHostedService part, IServiceProvider services) : IHostedService
+{
+    public Task StartAsync(CancellationToken cancellationToken) => StartAsync(part.StartAsync, services, cancellationToken);
+
+    public Task StopAsync(CancellationToken cancellationToken) => part.StopAsync(cancellationToken);
+
+    /// <summary>Waits for a part of the host's start. When the host is stopped meanwhile, for example by Ctrl-C while the server is away, the wait ends without an error: the process would end with its stack trace.</summary>
+    public static async Task StartAsync(Func<CancellationToken, Task> start, IServiceProvider services, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await start(cancellationToken).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException) when (services.GetService<IHostApplicationLifetime>() is { ApplicationStopping.IsCancellationRequested: true })
+        {
+            // The stop follows.
+        }
     }
 }
 

@@ -186,7 +186,7 @@ public sealed class BatchKitBuilder
     public BatchKitBuilder BeforeHostedServices(Func<IServiceProvider, Func<CancellationToken, Task>> create)
     {
         ArgumentNullException.ThrowIfNull(create);
-        Services.AddSingleton<IHostedService>(services => new Preparation(create(services)));
+        Services.AddSingleton<IHostedService>(services => new Preparation(create(services), services));
         return this;
     }
 
@@ -203,9 +203,9 @@ public sealed class BatchKitBuilder
     public override string ToString() => Name.Length == 0 ? "The unnamed output buffer" : $"The output buffer '{Name}'";
 
     /// <summary>A task that runs before any hosted service starts.</summary>
-    private sealed class Preparation(Func<CancellationToken, Task> run) : IHostedLifecycleService
+    private sealed class Preparation(Func<CancellationToken, Task> run, IServiceProvider services) : IHostedLifecycleService
     {
-        public Task StartingAsync(CancellationToken cancellationToken) => run(cancellationToken);
+        public Task StartingAsync(CancellationToken cancellationToken) => HostedPart.StartAsync(run, services, cancellationToken);
 
         public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 

@@ -138,10 +138,12 @@ internal sealed class QueueListener(NpgsqlDataSource dataSource, PostgresQueueRe
         return false;
     }
 
-    private async ValueTask<NpgsqlConnection> OpenAsync(CancellationToken stopping)
+    private async ValueTask<NpgsqlConnection> OpenAsync(CancellationToken stopping) => options.ListenConnectionString is { } connectionString
+        ? await Detached.OpenAsync(OpenAsync(connectionString, stopping), stopping).ConfigureAwait(false)
+        : await Detached.OpenAsync(dataSource, stopping).ConfigureAwait(false);
+
+    private static async Task<NpgsqlConnection> OpenAsync(string connectionString, CancellationToken stopping)
     {
-        if (options.ListenConnectionString is not { } connectionString)
-            return await Detached.OpenAsync(dataSource, stopping).ConfigureAwait(false);
         // Not pooled, because it is used for as long as the receiver runs.
         var settings = new NpgsqlConnectionStringBuilder(connectionString) { Pooling = false, Enlist = false };
         // Of several hosts the one that notifies is the one that takes writes, which may change before Npgsql would look again.

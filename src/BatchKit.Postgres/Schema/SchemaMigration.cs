@@ -80,10 +80,11 @@ internal sealed class SchemaGate(NpgsqlDataSource dataSource, string schema, boo
 internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
 {
     // Workers of the earlier version keep working meanwhile. They lock the tables in another order than a step does, so the server may roll back the migration to end a deadlock.
-    private const int MaxAttempts = 10;
+    private const int MaxAttempts = 7;
 
-    // While a step waits for a table, all others wait behind it. So it does not wait for a long transaction, such as a backup: it lets them pass, and tries again.
-    private const int LockMilliseconds = 400;
+    // While a step waits for a table, all others wait behind it. So it does not wait for a long transaction, such as a backup: it lets them pass for as long, and tries again.
+    // Each attempt may wait longer, because on a busy server the first ones may be too short to get behind the work under way.
+    private static readonly TimeSpan FirstLockTime = TimeSpan.FromMilliseconds(250);
 
     /// <summary>Returns whether the schema has this package's version.</summary>
     /// <exception cref="InvalidOperationException">It has a later version, or the user lacks a right.</exception>
@@ -109,9 +110,9 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
             // First without the lock: a user of an up-to-date schema needs no right to create, and its server may be read-only.
             for (var attempt = 1; await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false) != steps.Version; attempt++)
             {
-                if (await TryMigrateAsync(connection, isLast: attempt == MaxAttempts, cancellationToken).ConfigureAwait(false))
+                if (await TryMigrateAsync(connection, attempt, cancellationToken).ConfigureAwait(false))
                     return;
-                await ExecuteAsync(connection, [ServerTimeLimit.Lift, $"select pg_catalog.pg_sleep({LockMilliseconds} / 1000.0)"], cancellationToken).ConfigureAwait(false);
+                await ExecuteAsync(connection, [ServerTimeLimit.Lift, $"select pg_catalog.pg_sleep({LockMilliseconds(attempt)} / 1000.0)"], cancellationToken).ConfigureAwait(false);
             }
         }
         catch (PostgresException exception) when (exception.SqlState == PostgresErrorCodes.LockNotAvailable)
@@ -142,7 +143,7 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
         + $"gives as a user who may, and set {nameof(PostgresOptions.CreateSchema)} to false.", exception));
 
     /// <returns>False when the server rolled the migration back, because of a deadlock or a lock that was not free in time.</returns>
-    private async Task<bool> TryMigrateAsync(NpgsqlConnection connection, bool isLast, CancellationToken cancellationToken)
+    private async Task<bool> TryMigrateAsync(NpgsqlConnection connection, int attempt, CancellationToken cancellationToken)
     {
         try
         {
@@ -154,13 +155,13 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
                 await LockAsync(connection, cancellationToken).ConfigureAwait(false);
                 var version = await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false);
                 if (version < steps.Version)
-                    await MigrateAsync(connection, version, cancellationToken).ConfigureAwait(false);
+                    await MigrateAsync(connection, version, attempt, cancellationToken).ConfigureAwait(false);
                 await transaction.CommitAsync(cancellationToken).ConfigureAwait(false);
             }
 
             return true;
         }
-        catch (PostgresException exception) when (exception.SqlState is PostgresErrorCodes.DeadlockDetected or PostgresErrorCodes.LockNotAvailable && !isLast)
+        catch (PostgresException exception) when (exception.SqlState is PostgresErrorCodes.DeadlockDetected or PostgresErrorCodes.LockNotAvailable && attempt < MaxAttempts)
         {
             return false;
         }
@@ -181,12 +182,14 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
         }
     }
 
-    private async Task MigrateAsync(NpgsqlConnection connection, int version, CancellationToken cancellationToken)
+    private async Task MigrateAsync(NpgsqlConnection connection, int version, int attempt, CancellationToken cancellationToken)
     {
         // "if not exists" requires the right to create schemas even when the schema exists.
         var create = await ExistsAsync(connection, table: null, cancellationToken).ConfigureAwait(false) ? string.Empty : $"create schema {tables.Quoted};\n";
-        await ExecuteAsync(connection, SqlScript.Split($"set local lock_timeout = {LockMilliseconds};\n{create}{steps.After(version, tables)}"), cancellationToken).ConfigureAwait(false);
+        await ExecuteAsync(connection, SqlScript.Split($"set local lock_timeout = {LockMilliseconds(attempt)};\n{create}{steps.After(version, tables)}"), cancellationToken).ConfigureAwait(false);
     }
+
+    private static long LockMilliseconds(int attempt) => attempt * (long)FirstLockTime.TotalMilliseconds;
 
     // Without a time limit. One command for each statement, because an application may have told Npgsql not to take commands apart (Npgsql.EnableSqlRewriting).
     private static async Task ExecuteAsync(NpgsqlConnection connection, IEnumerable<string> statements, CancellationToken cancellationToken)

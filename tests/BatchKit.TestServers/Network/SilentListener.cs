@@ -22,6 +22,12 @@ public sealed class SilentListener : IDisposable
             Fill();
     }
 
+    /// <summary>Where it listens.</summary>
+    public IPEndPoint EndPoint => (IPEndPoint)_listener.LocalEndPoint!;
+
+    /// <summary>Waits for the first connection.</summary>
+    public async Task AcceptAsync() => _queued.Add(await _listener.AcceptAsync());
+
     private void Fill()
     {
         var socket = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp) { Blocking = false };

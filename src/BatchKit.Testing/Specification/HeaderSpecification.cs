@@ -52,6 +52,28 @@ public abstract class HeaderSpecification : TransportTest
         AssertArrived(Numbers(1, messages), Collected.TextsFor(handle));
     }
 
+    /// <summary>A latest value without a header takes the place of one that had the only header of its batch; it arrives, and what other handles wrote around it.</summary>
+    [Fact]
+    public async Task Messages_of_which_none_has_a_header_any_more_arrive()
+    {
+        var (handle, before, behind) = (Connection(), Connection(), Connection());
+        await using var output = Output();
+
+        using (output.BeginBufferingScope())
+        {
+            output.Write(before, "before");
+            output.WriteLatest(handle, key: 1, "old", new MessageHeader { Type = "position" });
+            output.WriteLatest(handle, key: 1, "new");
+            output.Write(behind, "behind");
+        }
+
+        await output.FlushAsync().AsTask().WithinDeadline();
+        await Collected.WaitForMessagesAsync(3);
+        AssertArrived(["new"], Collected.TextsFor(handle));
+        AssertArrived(["before"], Collected.TextsFor(before));
+        AssertArrived(["behind"], Collected.TextsFor(behind));
+    }
+
     /// <summary>A write with a header that no transport can send throws <see cref="ArgumentException"/>; what other handles write in the same scope arrives.</summary>
     [Fact]
     public async Task A_header_that_can_not_be_sent_is_refused_at_its_write_and_its_neighbours_arrive()

@@ -71,7 +71,6 @@ public abstract class MessageBatch
         var payload = new byte[TotalBytes(messages)];
         var ends = new int[messages.Length];
         var headers = new MessageHeader?[messages.Length];
-        var hasHeaders = false;
         var end = 0;
         for (var index = 0; index < messages.Length; index++)
         {
@@ -79,11 +78,10 @@ public abstract class MessageBatch
             end += messages[index].Payload.Length;
             ends[index] = end;
             headers[index] = messages[index].Header;
-            hasHeaders |= messages[index].Header is not null;
         }
 
         var batch = new ReceivedBatch();
-        batch.Assign(handle, payload, ends, hasHeaders ? headers : null, messages.Length);
+        batch.Assign(handle, payload, ends, headers, messages.Length);
         batch.Identify(producer, number);
         return batch;
     }
@@ -104,6 +102,8 @@ public abstract class MessageBatch
             Payload = payload;
         if (_ends != ends)
             _ends = ends;
+        // Those that had a header may have expired, or been replaced.
+        headers = headers is null || IsPlain(headers.AsSpan(0, count)) ? null : headers;
         if (_headers != headers)
             _headers = headers;
         Count = count;
@@ -132,6 +132,17 @@ public abstract class MessageBatch
     {
         Producer = producer;
         Number = number;
+    }
+
+    private static bool IsPlain(ReadOnlySpan<MessageHeader?> headers)
+    {
+        foreach (var header in headers)
+        {
+            if (header is not null)
+                return false;
+        }
+
+        return true;
     }
 
     private static int TotalBytes(ReadOnlySpan<BatchMessage> messages)

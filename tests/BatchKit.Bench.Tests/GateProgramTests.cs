@@ -95,6 +95,7 @@ public sealed class GateProgramTests : IDisposable
     [InlineData("{ \"s\": { \"gates\": [ { \"name\": \"a\", \"numerator\": \"A.B\" } ] } }", "gates.json: the gate 'a' of 's' needs either a max or a min.")]
     [InlineData("{ \"s\": { \"gates\": [] } }", "gates.json: 's' has no gates.")]
     [InlineData("{}", "gates.json has no gates.")]
+    [InlineData("{ \"s\": { \"gates\": [] }, \"s\": { \"gates\": [] } }", "gates.json, line 1: s: Duplicate properties")]
     [InlineData("{ \"s\":\n { \"gate\": [] } }", "gates.json, line 2: ")]
     [InlineData("{ \"s\": { \"gates\": [ { \"name\": \"a\", \"numerator\": \"A.B\", \"max\": 1 } ] } }", "'s' names neither a project nor results: give --project or --results.")]
     [InlineData("{ \"s\": { \"project\": \"gone.csproj\", \"gates\": [ { \"name\": \"a\", \"numerator\": \"A.B\", \"max\": 1 } ] } }", "gone.csproj is no project and no folder with one.")]
@@ -146,6 +147,22 @@ public sealed class GateProgramTests : IDisposable
 
         Assert.Equal(1, run.ExitCode);
         Assert.StartsWith("Rooms.Say[Players=10, Lines=2] failed", run.Errors, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("\"max\": 1", 0, "1.00x <= 1.00x ok")]
+    [InlineData("\"min\": 5", 0, "1.00x >= 5.00x short")]
+    [InlineData("\"max\": 1", 40, "Infinityx <= 1.00x short")]
+    public async Task Two_that_allocate_nothing_are_equal_and_more_than_nothing_is_without_a_bound(string bar, int allocated, string line)
+    {
+        _scratch.Write("gates.json", $$$"""{ "rooms": { "gates": [ { "name": "say", "metric": "allocated", "numerator": "Rooms.Say[Players=10]", "denominator": "Rooms.Loop[Players=10]", {{{bar}}} } ] } }""");
+        _scratch.WriteReport("one", "Rooms", ("Loop", "Players=10", 100, 0), ("Say", "Players=10", 10, allocated));
+
+        var run = await RunAsync("gate", "gates.json", "--results", "one", "--out", "out");
+
+        Assert.Equal((line.EndsWith("ok", StringComparison.Ordinal) ? 0 : 1, $"say {line}", ""), (run.ExitCode, LinesOf(run.Output)[1], run.Errors));
+        using var json = JsonDocument.Parse(await File.ReadAllTextAsync(_scratch.In("out", "rooms.json"), TestContext.Current.CancellationToken));
+        Assert.Equal("say", json.RootElement[0].GetProperty("name").GetString());
     }
 
     [Fact]

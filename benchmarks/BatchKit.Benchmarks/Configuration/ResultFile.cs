@@ -1,4 +1,5 @@
 using System.Text.Json;
+using System.Text.Json.Serialization;
 using BatchKit.Benchmarks.Gates;
 
 namespace BatchKit.Benchmarks.Configuration;
@@ -8,7 +9,7 @@ internal static class ResultFile
 {
     private const string ByHand = "# By hand";
 
-    private static readonly JsonSerializerOptions Format = new(JsonSerializerDefaults.Web) { WriteIndented = true };
+    private static readonly JsonSerializerOptions Format = new(JsonSerializerDefaults.Web) { WriteIndented = true, NumberHandling = JsonNumberHandling.AllowNamedFloatingPointLiterals };
 
     public static void Write(string folder, string suiteName, GateSuite suite, IReadOnlyList<GateResult> results, SuiteReadings readings)
     {
@@ -42,5 +43,5 @@ internal static class ResultFile
     }
 
     private static void WriteJson(string path, IEnumerable<GateResult> results) => File.WriteAllText(path, JsonSerializer.Serialize(
-        results.Select(static result => new { result.Gate.Name, Measured = double.IsFinite(result.Measured) ? result.Measured : (double?)null, result.Rounds, result.Gate.Max, result.Gate.Min, result.IsOk, result.WhyMissing }), Format) + "\n");
+        results.Select(static result => new { result.Gate.Name, Measured = result.WhyMissing is null ? result.Measured : (double?)null, result.Rounds, result.Gate.Max, result.Gate.Min, result.IsOk, result.WhyMissing }), Format) + "\n");
 }

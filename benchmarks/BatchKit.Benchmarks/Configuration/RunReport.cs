@@ -1,4 +1,5 @@
 using System.Text.Json;
+using System.Text.Json.Serialization;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Measuring;
 
@@ -7,7 +8,7 @@ namespace BatchKit.Benchmarks.Configuration;
 /// <summary>What <c>run</c> measured: tables on the console, and as Markdown and JSON in a folder.</summary>
 internal static class RunReport
 {
-    private static readonly JsonSerializerOptions Format = new(JsonSerializerDefaults.Web) { WriteIndented = true };
+    private static readonly JsonSerializerOptions Format = new(JsonSerializerDefaults.Web) { WriteIndented = true, NumberHandling = JsonNumberHandling.AllowNamedFloatingPointLiterals };
 
     /// <param name="name">The suite.</param>
     /// <param name="settings">What it was told, as a heading.</param>

@@ -39,10 +39,10 @@ internal sealed record Gate
 
     public bool IsRatio => Denominator is not null;
 
-    /// <summary>Two decimals are compared: an object in every thousandth operation shows, the runtime's own few bytes do not.</summary>
+    /// <summary>Two decimals are compared: an object in every thousandth operation shows, the runtime's own few bytes do not. What is no number holds nothing.</summary>
     public bool Holds(double measured)
     {
         var rounded = Math.Round(measured, 2);
-        return !(rounded > Max) && !(rounded < Min);
+        return (Max is null || rounded <= Max) && (Min is null || rounded >= Min);
     }
 }

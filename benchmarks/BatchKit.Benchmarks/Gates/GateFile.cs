@@ -12,6 +12,7 @@ internal static class GateFile
         ReadCommentHandling = JsonCommentHandling.Skip,
         RespectNullableAnnotations = true,
         UnmappedMemberHandling = JsonUnmappedMemberHandling.Disallow,
+        AllowDuplicateProperties = false,
         DefaultIgnoreCondition = JsonIgnoreCondition.WhenWritingDefault,
         IgnoreReadOnlyProperties = true,
         WriteIndented = true,

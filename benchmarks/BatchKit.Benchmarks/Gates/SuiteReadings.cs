@@ -41,8 +41,11 @@ internal sealed class SuiteReadings(Action<TextWriter> writeTables)
         var numerators = Of(gate.Numerator).Select(reading => reading[gate.Metric]);
         return new GateResult(gate, [.. gate.Denominator is null
             ? numerators.Select(value => value / gate.Messages)
-            : numerators.Zip(Of(gate.Denominator), (value, other) => value / other[gate.DenominatorMetric ?? gate.Metric])]);
+            : numerators.Zip(Of(gate.Denominator), (value, other) => Ratio(value, other[gate.DenominatorMetric ?? gate.Metric]))]);
     }
+
+    // Two that allocate nothing are equal.
+    private static double Ratio(double value, double other) => value == other ? 1 : value / other;
 
     private static string MethodOf(string benchmark) => benchmark.Split('[')[0];
 

@@ -1,4 +1,5 @@
 using System.CommandLine;
+using System.Globalization;
 using BatchKit.Tool.Json;
 using BatchKit.Tool.Output;
 
@@ -18,9 +19,9 @@ internal static class DeadCommand
     {
         Limit.Validators.Add(result =>
         {
-            if (result.Errors.Any() || result.GetValueOrDefault<int>() >= 1)
-                return;
-            result.AddError("--limit must be 1 or more.");
+            // What is no number is an error already, which is not known here yet; to ask for its value would throw.
+            if (result.Tokens is [var token] && int.TryParse(token.Value, CultureInfo.CurrentCulture, out var limit) && limit < 1)
+                result.AddError("--limit must be 1 or more.");
         });
         var command = new Command("dead", "Shows the messages of a queue that were given up, and why.") { SharedOptions.Queue, Limit };
         command.SetAction((parsed, cancellationToken) => Session.RunAsync(parsed, RunAsync, cancellationToken));

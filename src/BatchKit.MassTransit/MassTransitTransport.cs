@@ -108,11 +108,10 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
     internal static List<List<PlannedFrame>> DivideIntoRuns(IReadOnlyList<PlannedFrame> frames)
     {
         var runs = new List<List<PlannedFrame>>();
-        foreach (var frame in frames)
+        for (int first = 0, count; first < frames.Count; first += count)
         {
-            if (runs.Count == 0 || runs[^1].Exists(earlier => earlier.Destination.Shares(frame.Destination)))
-                runs.Add([]);
-            runs[^1].Add(frame);
+            count = FramePlan.CountApart(frames, first);
+            runs.Add([.. frames.Skip(first).Take(count)]);
         }
 
         return runs;

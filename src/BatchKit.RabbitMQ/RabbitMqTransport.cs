@@ -152,7 +152,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
         Array.Fill(results, new FrameResult(FrameOutcome.NotTaken));
         for (int first = 0, count; first < results.Length; first += count)
         {
-            count = IsProven(open) ? results.Length - first : CountApart(frames, first);
+            count = IsProven(open) ? results.Length - first : FramePlan.CountApart(frames, first);
             var answers = await WaitAsync(Publish(frames, first, count, open), open, cancellationToken).ConfigureAwait(false);
             answers.CopyTo(results, first);
             if (Array.Exists(answers, IsHeldUp))
@@ -171,21 +171,6 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
         for (var index = 0; index < count; index++)
             publishes[index] = PublishAsync(open, frames[first + index]);
         return publishes;
-    }
-
-    // How many frames from the first one on have no receiver in common.
-    private static int CountApart(IReadOnlyList<PlannedFrame> frames, int first)
-    {
-        for (var index = first + 1; index < frames.Count; index++)
-        {
-            for (var earlier = first; earlier < index; earlier++)
-            {
-                if (frames[earlier].Destination.Shares(frames[index].Destination))
-                    return index - first;
-            }
-        }
-
-        return frames.Count - first;
     }
 
     /// <summary>True when the broker rejected a frame that it may take later, or did not answer. A frame that it returned holds up no other.</summary>

@@ -92,6 +92,17 @@ public sealed class OptionsRulesTests
     }
 
     [Fact]
+    public void A_value_in_the_place_of_a_section_is_warned_of()
+    {
+        Set(("Game:Broker", "mqtt://broker"));
+        Add("game", "Game:Broker");
+
+        Read("game");
+
+        Assert.Equal([(13, "Warning The configuration has a value instead of the section 'Game:Broker', so its settings have their defaults. ")], _log.Entries.Select(entry => (entry.Id, entry.Text)));
+    }
+
+    [Fact]
     public void A_section_inside_another_is_searched_where_options_know_it()
     {
         Set(("Game:Broker:Host", "here"), ("Game:Broker:Inn:Ctiy", "Rome"));

@@ -76,8 +76,8 @@ internal static partial class Log
     [LoggerMessage(12, LogLevel.Warning, "The configuration key '{Key}' is unknown and is ignored. Did you mean '{Nearest}'?")]
     public static partial void KeyUnknown(this ILogger logger, string key, string nearest);
 
-    [LoggerMessage(13, LogLevel.Warning, "The configuration has no section '{Section}', so its settings have their defaults.")]
-    public static partial void SectionMissing(this ILogger logger, string section);
+    [LoggerMessage(13, LogLevel.Warning, "The configuration has {What} '{Section}', so its settings have their defaults.")]
+    public static partial void SectionMissing(this ILogger logger, string what, string section);
 
     [LoggerMessage(1, LogLevel.Warning, "Route '{Route}' failed to send {Batches} batches; they are retried. Failures since the last such line: {Count}. {Cause}")]
     private static partial void SendFailed(ILogger logger, string route, int batches, long count, string cause, Exception? failure);

@@ -1,3 +1,4 @@
+using System.Runtime.InteropServices;
 using BatchKit.Batches;
 using BatchKit.Transports;
 
@@ -139,6 +140,7 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     {
         var partial = failure as BatchSendException;
         var mayGiveUp = givesUpAll || CountUndecided(partial) == 1;
+        var refusals = FindRefused(partial);
         var decided = default(DecidedBatches);
         var (kept, next) = (0, 0);
         try
@@ -147,7 +149,7 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             {
                 var batch = this[next];
                 var outcome = OutcomeOf(partial, next);
-                var refused = outcome == BatchOutcome.Acknowledged ? FindRefused(partial!, next, batch.Count) : null;
+                var refused = outcome == BatchOutcome.Acknowledged ? refusals?.GetValueOrDefault(next) : null;
                 var isGivenUp = outcome == BatchOutcome.Unacknowledged && mayGiveUp && isTooOld(batch);
                 next++;
                 if (outcome == BatchOutcome.Unacknowledged && !isGivenUp)
@@ -232,14 +234,16 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         Volatile.Write(ref _count, kept + left);
     }
 
-    // A transport may name a message twice, or one that does not exist.
-    private static HashSet<int>? FindRefused(BatchSendException partial, int batch, int messages)
+    // By batch. A transport may name a message twice, or one that does not exist.
+    private Dictionary<int, HashSet<int>>? FindRefused(BatchSendException? partial)
     {
-        HashSet<int>? refused = null;
-        foreach (var refusal in partial.RefusedMessages)
+        if (partial is null or { RefusedMessages.IsEmpty: true })
+            return null;
+        var refused = new Dictionary<int, HashSet<int>>();
+        foreach (var (batch, message) in partial.RefusedMessages)
         {
-            if (refusal.Batch == batch && refusal.Message >= 0 && refusal.Message < messages)
-                (refused ??= []).Add(refusal.Message);
+            if (batch >= 0 && batch < Offered && message >= 0 && message < this[batch].Count)
+                (CollectionsMarshal.GetValueRefOrAddDefault(refused, batch, out _) ??= []).Add(message);
         }
 
         return refused;

@@ -45,7 +45,7 @@ public sealed class ConfigurationKeys
             Add(typeof(TOptions), path);
     }
 
-    /// <summary>Logs a warning for each key in the section, and in those inside it, that no options know, and for a section that is missing. A second call for a section does nothing.</summary>
+    /// <summary>Logs a warning for each key in the section, and in those inside it, that no options know, and for a section that is missing, or is a value. A second call for a section does nothing.</summary>
     /// <param name="section">The section. Its path was added.</param>
     /// <param name="logger">Gets the warnings. What it throws is ignored.</param>
     public void Check(IConfigurationSection section, ILogger logger)
@@ -93,8 +93,11 @@ public sealed class ConfigurationKeys
             unknown = isList ? [] : [.. section.GetChildren().Where(key => IsUnknown(key, place, known)).Select(key => (key.Path, FindNearest(key.Key, known)))];
         }
 
-        if (!section.Exists())
-            logger.SectionMissing(section.Path);
+        var hasKeys = section.GetChildren().Any();
+        if (!hasKeys && section.Value is null)
+            logger.SectionMissing("no section", section.Path);
+        else if (!hasKeys && section.Value!.Length > 0)
+            logger.SectionMissing("a value instead of the section", section.Path);
         foreach (var (path, nearest) in unknown)
             logger.KeyUnknown(path, nearest);
         // What is null is not missing, and has no keys.

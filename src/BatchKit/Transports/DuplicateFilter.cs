@@ -123,13 +123,28 @@ internal sealed class NumberRun(long from, long through, long maxGap)
 
     public void AddThrough(long number)
     {
-        Through = Math.Max(Through, number);
+        var before = Through;
+        Through = Math.Max(before, number);
         if (_beyond is null)
             return;
-        _beyond.RemoveWhere(beyond => beyond <= Through);
+        // Whichever looks at fewer: a frame that comes again may have tens of thousands of both.
+        if (Through - before < _beyond.Count)
+        {
+            for (var passed = before + 1; passed <= Through; passed++)
+                _beyond.Remove(passed);
+        }
+        else
+        {
+            _beyond.RemoveWhere(beyond => beyond <= Through);
+        }
+
         if (_beyond.Count == 0)
             _beyond = null;
     }
 
-    public void AddBeyond(long number) => (_beyond ??= []).Add(number);
+    public void AddBeyond(long number)
+    {
+        if (number > Through)
+            (_beyond ??= []).Add(number);
+    }
 }

@@ -37,6 +37,19 @@ public static class FramePlan
             : Split(batches.Span, maxFrameBytes, destinationNode, byMembers, trace);
     }
 
+    /// <summary>Counts the frames from one on that have no receiver in common, so that they may be published side by side; the next one behind them waits for their answers.</summary>
+    /// <param name="frames">The frames of a send.</param>
+    /// <param name="first">The index of the first one.</param>
+    public static int CountApart(IReadOnlyList<PlannedFrame> frames, int first)
+    {
+        ArgumentNullException.ThrowIfNull(frames);
+        var receivers = new FrameReceivers();
+        var index = first;
+        for (; index < frames.Count && !receivers.Overlap(frames[index].Destination); index++)
+            receivers.Add(frames[index].Destination);
+        return index - first;
+    }
+
     private static bool FitsOneFrame(ReadOnlySpan<MessageBatch> batches, FrameDestination destination, int maxFrameBytes, int? destinationNode)
     {
         var first = batches[0];
@@ -58,16 +71,22 @@ public static class FramePlan
     private static List<PlannedFrame> Split(ReadOnlySpan<MessageBatch> batches, int maxFrameBytes, int? destinationNode, bool byMembers, ActivityContext trace)
     {
         var frames = new List<PlannedFrame>();
+        // The last frame to each node behind the last one to all.
+        var open = new Dictionary<FrameDestination, PlannedFrame>();
         for (var place = 0; place < batches.Length; place++)
         {
             var batch = batches[place];
             var bytes = Measure(batch);
             var destination = FrameDestination.Of(batch.Handle, destinationNode, byMembers);
-            var frame = FindOpen(frames, destination);
+            var frame = destination.IsAll ? LastToAll(frames, destination) : open.GetValueOrDefault(destination);
             if (frame is null || frame.Producer != batch.Producer || frame.Bytes + bytes > LimitWith(frame, batch, maxFrameBytes) || frame.IsFullFor(batch))
             {
                 frame = new PlannedFrame(destination, trace);
                 frames.Add(frame);
+                if (destination.IsAll)
+                    open.Clear();
+                else
+                    open[destination] = frame;
             }
 
             frame.Add(batch, place, bytes);
@@ -96,17 +115,9 @@ public static class FramePlan
         }
     }
 
-    // The last frame that shares a receiver with the destination: only it may still grow, and only when it has the same destination, or goes to all because of its many groups.
-    private static PlannedFrame? FindOpen(List<PlannedFrame> frames, FrameDestination destination)
-    {
-        for (var index = frames.Count - 1; index >= 0; index--)
-        {
-            if (frames[index].Destination.Shares(destination))
-                return frames[index].Destination == destination || (frames[index].Destination == FrameDestination.All && destination == FrameDestination.Members) ? frames[index] : null;
-        }
-
-        return null;
-    }
+    // Each frame shares a receiver with it, so only the last one may still grow: when it has the same destination, or goes to all because of its many groups.
+    private static PlannedFrame? LastToAll(List<PlannedFrame> frames, FrameDestination destination) =>
+        frames is [.., var last] && (last.Destination == destination || (last.Destination == FrameDestination.All && destination == FrameDestination.Members)) ? last : null;
 }
 
 /// <summary>The batches of a send that travel together: all for one destination, of one producer, with rising numbers. <see cref="FramePlan"/> creates it.</summary>
@@ -227,6 +238,22 @@ public readonly record struct FrameDestination
     public override string ToString() => this == Members ? "all nodes with members" : IsAll ? "all nodes" : $"node {_node.ToString(CultureInfo.InvariantCulture)}";
 }
 
+/// <summary>The receivers of some frames.</summary>
+internal sealed class FrameReceivers
+{
+    private readonly HashSet<int> _nodes = [];
+    private bool _isAll;
+
+    public void Add(FrameDestination destination)
+    {
+        _isAll |= destination.IsAll;
+        _nodes.Add(destination.Node);
+    }
+
+    /// <summary>Whether one of them may get what goes to the destination; see <see cref="FrameDestination.Shares"/>.</summary>
+    public bool Overlap(FrameDestination destination) => _isAll || (destination.IsAll ? _nodes.Count > 0 : _nodes.Contains(destination.Node));
+}
+
 /// <summary>Reports what a send that was not acknowledged as a whole means for each of its batches.</summary>
 public static class FrameReport
 {
@@ -241,8 +268,15 @@ public static class FrameReport
         ArgumentNullException.ThrowIfNull(frames);
         ArgumentNullException.ThrowIfNull(results);
         var outcomes = new BatchOutcome[batchCount];
-        for (var index = 0; index < frames.Count; index++)
-            frames[index].Report(Evaluate(index, frames, results), outcomes);
+        var overtaking = new Dictionary<ProducerId, FrameReceivers>();
+        for (var index = frames.Count - 1; index >= 0; index--)
+        {
+            var frame = frames[index];
+            frame.Report(Evaluate(results[index].Outcome, overtaking.GetValueOrDefault(frame.Producer)?.Overlap(frame.Destination) == true), outcomes);
+            if (results[index].Outcome == FrameOutcome.Acknowledged)
+                (CollectionsMarshal.GetValueRefOrAddDefault(overtaking, frame.Producer, out _) ??= new FrameReceivers()).Add(frame.Destination);
+        }
+
         var firstError = results.Select(static result => result.Error).FirstOrDefault(static error => error is not null);
         var reasons = results.Select(static result => result.Reason).Where(static reason => reason is not null).Distinct(StringComparer.Ordinal);
         var text = $"{target} did not accept everything. {string.Join(' ', reasons)}";
@@ -251,30 +285,15 @@ public static class FrameReport
             : new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), text, firstError);
     }
 
-    private static BatchOutcome Evaluate(int index, IReadOnlyList<PlannedFrame> frames, IReadOnlyList<FrameResult> results) => results[index].Outcome switch
+    private static BatchOutcome Evaluate(FrameOutcome outcome, bool wasOvertaken) => outcome switch
     {
         FrameOutcome.Acknowledged => BatchOutcome.Acknowledged,
         FrameOutcome.Refused => BatchOutcome.Refused,
         // A later frame was taken, so a receiver would drop this one as a repeat: sending it again would lose it without a trace.
-        FrameOutcome.NotTaken when WasOvertaken(index, frames, results) => BatchOutcome.Refused,
+        FrameOutcome.NotTaken when wasOvertaken => BatchOutcome.Refused,
         // When a later frame for the same receiver is acknowledged, the receiver has had this one as well, and drops it when it comes again.
         _ => BatchOutcome.Unacknowledged,
     };
-
-    private static bool WasOvertaken(int index, IReadOnlyList<PlannedFrame> frames, IReadOnlyList<FrameResult> results)
-    {
-        for (var later = index + 1; later < frames.Count; later++)
-        {
-            if (results[later].Outcome == FrameOutcome.Acknowledged
-                && frames[later].Destination.Shares(frames[index].Destination)
-                && frames[later].Producer == frames[index].Producer)
-            {
-                return true;
-            }
-        }
-
-        return false;
-    }
 }
 
 /// <summary>The next hop's answer to one frame, and why.</summary>

@@ -63,23 +63,25 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         cancellationToken.ThrowIfCancellationRequested();
         var frames = FramePlan.Create(batches, _maxFrameBytes, _destinationNode, _signer);
         var results = new FrameResult[frames.Count];
-        var hasFailed = false;
+        FrameReceivers? heldUp = null;
         for (var first = 0; first < frames.Count;)
         {
-            var publishes = new List<Task<FrameResult>>();
-            do
+            var publishes = new Task<FrameResult>[FramePlan.CountApart(frames, first)];
+            for (var index = 0; index < publishes.Length; index++)
             {
-                var index = first + publishes.Count;
-                publishes.Add(hasFailed && IsBehindFailure(frames, results, index, first)
-                    ? Task.FromResult(new FrameResult(FrameOutcome.NotTaken, $"A frame for {frames[index].Destination} waits behind one that failed."))
-                    : PublishAsync(frames[index], cancellationToken));
+                var frame = frames[first + index];
+                publishes[index] = heldUp?.Overlap(frame.Destination) == true
+                    ? Task.FromResult(new FrameResult(FrameOutcome.NotTaken, $"A frame for {frame.Destination} waits behind one that failed."))
+                    : PublishAsync(frame, cancellationToken);
             }
-            while (first + publishes.Count < frames.Count && !SharesReceiver(frames, first, first + publishes.Count));
 
-            var answers = await Task.WhenAll(publishes).ConfigureAwait(false);
-            answers.CopyTo(results, first);
-            hasFailed = hasFailed || Array.Exists(answers, IsHeldUp);
-            first += publishes.Count;
+            foreach (var answer in await Task.WhenAll(publishes).ConfigureAwait(false))
+            {
+                results[first] = answer;
+                if (IsHeldUp(answer))
+                    (heldUp ??= new FrameReceivers()).Add(frames[first].Destination);
+                first++;
+            }
         }
 
         if (Array.TrueForAll(results, static result => result.Outcome == FrameOutcome.Acknowledged))
@@ -90,29 +92,6 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
 
     /// <summary>Makes later sends throw; a send under way continues.</summary>
     public void Dispose() => _isDisposed = true;
-
-    // Whether a frame has to wait for one of those that are published before it.
-    private static bool SharesReceiver(IReadOnlyList<PlannedFrame> frames, int first, int index)
-    {
-        for (var earlier = first; earlier < index; earlier++)
-        {
-            if (frames[earlier].Destination.Shares(frames[index].Destination))
-                return true;
-        }
-
-        return false;
-    }
-
-    private static bool IsBehindFailure(IReadOnlyList<PlannedFrame> frames, FrameResult[] results, int index, int finished)
-    {
-        for (var earlier = 0; earlier < finished; earlier++)
-        {
-            if (IsHeldUp(results[earlier]) && frames[earlier].Destination.Shares(frames[index].Destination))
-                return true;
-        }
-
-        return false;
-    }
 
     private static bool IsHeldUp(FrameResult result) => result.Outcome is FrameOutcome.NotTaken or FrameOutcome.Unknown;
 

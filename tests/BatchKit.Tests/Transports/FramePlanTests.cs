@@ -26,6 +26,7 @@ public sealed class FramePlanTests
 
         Assert.Equal(["node 1", "node 2", "all nodes", "node 1"], frames.Select(frame => frame.Destination.ToString()));
         Assert.Equal([[1, 3], [2], [4, 5], [6]], frames.Select(Numbers));
+        Assert.Equal([2, 1, 1, 1], Enumerable.Range(0, 4).Select(first => FramePlan.CountApart(frames, first)));
     }
 
     [Fact]

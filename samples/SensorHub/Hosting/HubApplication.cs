@@ -18,7 +18,7 @@ internal static class HubApplication
     public static IHost Build(HubOptions options)
     {
         var builder = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
-        var events = new HubEventLog();
+        var events = new SampleLog();
         builder.Logging.AddProvider(events).AddFilter("Microsoft", LogLevel.None);
         builder.Services.AddSingleton(events);
         builder.Services.AddSingleton(options);
@@ -59,13 +59,13 @@ internal static class HubApplication
 
     private static void AddHub(IServiceCollection services, HubOptions options)
     {
-        services.AddSingleton<HubClock>();
-        services.AddSingleton(provider => new GameWorld(options.Topics, provider.GetRequiredService<HubClock>()));
+        services.AddSingleton<RunClock>();
+        services.AddSingleton(provider => new GameWorld(options.Topics, provider.GetRequiredService<RunClock>()));
         services.AddSingleton<HubMeter>();
         services.AddSingleton<HubConnections>();
         services.AddSingleton<HubHealth>();
         services.AddHostedService(provider => provider.GetRequiredService<HubHealth>());
-        services.AddSingleton<HubPanel>();
+        services.AddSingleton<IScreen, HubScreen>();
         services.AddSingleton<TickLoop>();
         services.AddSingleton<HubRun>();
         if (options.IsBaseline)
@@ -73,8 +73,8 @@ internal static class HubApplication
         else
             services.AddSingleton<IChangePublisher, ScopePublisher>();
         if (options.IsPlain || Console.IsOutputRedirected)
-            services.AddSingleton<IHubView, PlainView>();
+            services.AddSingleton<IView, PlainView>();
         else
-            services.AddSingleton<IHubView, LiveView>();
+            services.AddSingleton<IView, LiveView>();
     }
 }

@@ -8,7 +8,7 @@ internal static class HubOptionsReader
     // A value may start with @, which otherwise means a file with arguments.
     private static readonly ParserConfiguration WithoutFiles = new() { ResponseFileTokenReplacer = null };
 
-    /// <exception cref="HubUsageException">An argument is unknown, or a value is invalid.</exception>
+    /// <exception cref="UsageException">An argument is unknown, or a value is invalid.</exception>
     public static HubOptions Read(IReadOnlyList<string> arguments, Func<string, string?> environment)
     {
         var given = ReadArguments(arguments);
@@ -31,10 +31,10 @@ internal static class HubOptionsReader
             command.Add(new Option<string>(setting.Argument) { Arity = setting.IsSwitch ? ArgumentArity.ZeroOrOne : ArgumentArity.ExactlyOne });
         var given = command.Parse([.. arguments], WithoutFiles);
         if (given.Errors.Count > 0)
-            throw new HubUsageException(given.Errors[0].Message);
+            throw new UsageException(given.Errors[0].Message);
         return HubSettings.All
             .Where(setting => given.GetResult(setting.Argument) is not null)
-            .ToDictionary(setting => setting.Name, setting => given.GetValue<string>(setting.Argument) ?? HubSettings.SwitchedOn, StringComparer.Ordinal);
+            .ToDictionary(setting => setting.Name, setting => given.GetValue<string>(setting.Argument) ?? SettingValue.On, StringComparer.Ordinal);
     }
 
     private static void Apply(HubSetting setting, HubOptions options, string source, string value)
@@ -45,7 +45,7 @@ internal static class HubOptionsReader
         }
         catch (FormatException exception)
         {
-            throw new HubUsageException($"{source} {exception.Message}, and {(setting.IsSecret ? "that value" : $"\"{value}\"")} is not.");
+            throw new UsageException($"{source} {exception.Message}, and {(setting.IsSecret ? "that value" : $"\"{value}\"")} is not.");
         }
     }
 }

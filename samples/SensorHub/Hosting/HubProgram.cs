@@ -28,12 +28,12 @@ internal static class HubProgram
             await Console.Out.WriteAsync(SummaryText.Of(summary));
             return 0;
         }
-        catch (Exception exception) when (exception is HubUsageException or OptionsValidationException)
+        catch (Exception exception) when (exception is UsageException or OptionsValidationException)
         {
             await Console.Error.WriteLineAsync($"{exception.Message}\nSee --help.");
             return UsageError;
         }
-        catch (HubStartException exception)
+        catch (StartException exception)
         {
             await Console.Error.WriteLineAsync(exception.Message);
             return StartFailed;

@@ -8,13 +8,13 @@ namespace SensorHub.Hosting;
 
 /// <summary>One run: waits for the broker, writes, delivers what is still buffered, and waits for the last arrivals.</summary>
 internal sealed class HubRun(
-    HubOptions options, HubConnections connections, TickLoop loop, OutputBuffer output, HubMeter meter, HubEventLog events, IHubView view,
+    HubOptions options, HubConnections connections, TickLoop loop, OutputBuffer output, HubMeter meter, SampleLog events, IView view,
     IHostApplicationLifetime lifetime)
 {
     private static readonly TimeSpan ArrivalLimit = TimeSpan.FromSeconds(2);
     private static readonly TimeSpan LookAgain = TimeSpan.FromMilliseconds(50);
 
-    /// <exception cref="HubStartException">The broker was not available in time.</exception>
+    /// <exception cref="StartException">The broker was not available in time.</exception>
     public async Task<HubSummary> RunAsync()
     {
         using var ended = new CancellationTokenSource();
@@ -44,7 +44,7 @@ internal sealed class HubRun(
         while (connections.SubscriberFault is { } fault && !stopping.IsCancellationRequested)
         {
             if (Stopwatch.GetElapsedTime(began) > options.Patience)
-                throw new HubStartException($"The broker was not available within {options.Patience.Value.TotalSeconds} s (--wait): {fault}");
+                throw new StartException($"The broker was not available within {options.Patience.Value.TotalSeconds} s (--wait): {fault}");
             await Task.Delay(LookAgain, stopping).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
     }

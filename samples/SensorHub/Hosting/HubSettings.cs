@@ -1,13 +1,11 @@
-using System.Globalization;
 using BatchKit.Mqtt;
+using static Shared.SettingValue;
 
 namespace SensorHub.Hosting;
 
 /// <summary>All settings, in the order of the help.</summary>
 internal static class HubSettings
 {
-    private const string On = "on";
-
     private static readonly string[] Schemes = ["mqtt", "mqtts", "ws", "wss"];
 
     public static IReadOnlyList<HubSetting> All { get; } =
@@ -30,21 +28,6 @@ internal static class HubSettings
         new("baseline", "", "For comparison: publishes one change at a time and waits for each.", (options, value) => options.IsBaseline = Switch(value)),
     ];
 
-    /// <summary>The value of a switch that the command line names without a value.</summary>
-    public static string SwitchedOn => On;
-
-    private static bool Switch(string value) => value switch
-    {
-        On => true,
-        "off" => false,
-        _ => throw new FormatException("takes on or off"),
-    };
-
-    private static int Number(string value, int least, int most) =>
-        int.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out var number) && number >= least && number <= most
-            ? number
-            : throw new FormatException($"takes a number from {least} to {most}");
-
     private static MqttVersion Version(string value) => value switch
     {
         "5" or "5.0" => MqttVersion.V5,
@@ -56,7 +39,4 @@ internal static class HubSettings
         Uri.TryCreate(value, UriKind.Absolute, out var uri) && Schemes.Contains(uri.Scheme, StringComparer.Ordinal) && uri.Host.Length > 0 && uri.UserInfo.Length == 0
             ? uri
             : throw new FormatException("takes an address such as mqtt://localhost:1883, mqtts://, ws:// or wss://, without user name and password");
-
-    private static string Text(string value) =>
-        string.IsNullOrWhiteSpace(value) ? throw new FormatException("takes a text that is not empty") : value;
 }

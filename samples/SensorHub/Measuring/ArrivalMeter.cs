@@ -4,7 +4,7 @@ using SensorHub.World;
 namespace SensorHub.Measuring;
 
 /// <summary>Counts the changes that the subscriber receives, and measures how long each took.</summary>
-internal sealed class ArrivalMeter(GameWorld world, HubClock clock) : IMessageHandler
+internal sealed class ArrivalMeter(GameWorld world, RunClock clock) : IMessageHandler
 {
     private readonly Dictionary<OutputHandle, SeenNumbers> _topics = world.Properties.ToDictionary(property => property.Handle, _ => new SeenNumbers());
     private readonly LatencyHistogram _latencies = new();

@@ -7,7 +7,7 @@ namespace SensorHub.Measuring;
 
 /// <summary>Reads the counters of all parts.</summary>
 internal sealed class HubMeter(
-    GameWorld world, TickLoop loop, IOutputBuffer output, [FromKeyedServices("")] MqttTransport transport, ArrivalMeter arrivals, HubClock clock)
+    GameWorld world, TickLoop loop, IOutputBuffer output, [FromKeyedServices("")] MqttTransport transport, ArrivalMeter arrivals, RunClock clock)
 {
     public HubSnapshot Take() => new()
     {

@@ -1,10 +1,9 @@
 using SensorHub.Hosting;
-using SensorHub.World;
 
 namespace SensorHub.Publishing;
 
 /// <summary>The game's loop: every 8 ms it publishes as many changes as are due, which is 160 at 20,000 a second.</summary>
-internal sealed class TickLoop(IChangePublisher publisher, HubOptions options, HubClock clock)
+internal sealed class TickLoop(IChangePublisher publisher, HubOptions options, RunClock clock)
 {
     private static readonly TimeSpan Tick = TimeSpan.FromMilliseconds(8);
 

@@ -4,7 +4,7 @@ namespace SensorHub.World;
 
 /// <summary>The part of a payload that measures its arrival; the value is beside it.</summary>
 /// <param name="Number">The number of the change within its topic, from 1.</param>
-/// <param name="At">The time of the change, in microseconds of <see cref="HubClock"/>.</param>
+/// <param name="At">The time of the change, in microseconds of <see cref="RunClock"/>.</param>
 /// <param name="Run">The run that made the change, because another hub may use the same broker.</param>
 internal readonly record struct ChangeMark(long Number, long At, int Run)
 {

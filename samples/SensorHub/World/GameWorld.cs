@@ -18,12 +18,12 @@ internal sealed class GameWorld : IDisposable
     private readonly ArrayBufferWriter<byte> _payload = new();
     private readonly Utf8JsonWriter _json;
     private readonly Random _random = new();
-    private readonly HubClock _clock;
+    private readonly RunClock _clock;
     private long _changes;
 
     /// <param name="topics">How many properties there are.</param>
     /// <param name="clock">Gives the time of each change.</param>
-    public GameWorld(int topics, HubClock clock)
+    public GameWorld(int topics, RunClock clock)
     {
         _clock = clock;
         _json = new Utf8JsonWriter(_payload);

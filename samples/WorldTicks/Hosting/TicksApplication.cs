@@ -19,11 +19,11 @@ internal static class TicksApplication
     public static IHost Build(TicksOptions options)
     {
         var builder = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
-        var events = new TicksEventLog();
+        var events = new SampleLog();
         builder.Logging.AddProvider(events).AddFilter("Microsoft", LogLevel.None).AddFilter("Npgsql", LogLevel.None);
         builder.Services.AddSingleton(events);
         builder.Services.AddSingleton(options);
-        builder.Services.AddSingleton<TicksClock>();
+        builder.Services.AddSingleton<RunClock>();
         AddDatabase(builder.Services, options);
         // Hosted services stop in the reverse order of their registration: the receivers first, then the heartbeat, then the buffer and the world's counters.
         if (options.IsWorld)
@@ -101,12 +101,12 @@ internal static class TicksApplication
     private static void AddView(IServiceCollection services, TicksOptions options)
     {
         if (options.IsWorld)
-            services.AddSingleton<ITicksScreen, WorldScreen>();
+            services.AddSingleton<IScreen, WorldScreen>();
         else
-            services.AddSingleton<ITicksScreen, WorkerScreen>();
+            services.AddSingleton<IScreen, WorkerScreen>();
         if (options.IsPlain || Console.IsOutputRedirected)
-            services.AddSingleton<ITicksView, PlainView>();
+            services.AddSingleton<IView, PlainView>();
         else
-            services.AddSingleton<ITicksView, LiveView>();
+            services.AddSingleton<IView, LiveView>();
     }
 }

@@ -8,7 +8,7 @@ internal static class TicksOptionsReader
     // A value may start with @, which otherwise means a file with arguments.
     private static readonly ParserConfiguration WithoutFiles = new() { ResponseFileTokenReplacer = null };
 
-    /// <exception cref="TicksUsageException">A command or an argument is unknown, or a value is invalid.</exception>
+    /// <exception cref="UsageException">A command or an argument is unknown, or a value is invalid.</exception>
     public static TicksOptions Read(IReadOnlyList<string> arguments, Func<string, string?> environment)
     {
         var (role, given) = ReadArguments(arguments);
@@ -34,12 +34,12 @@ internal static class TicksOptionsReader
             root.Add(new Option<string>(setting.Argument) { Recursive = true, Arity = setting.IsSwitch ? ArgumentArity.ZeroOrOne : ArgumentArity.ExactlyOne });
         var parsed = root.Parse([.. arguments], WithoutFiles);
         if (parsed.Errors.Count > 0)
-            throw new TicksUsageException(parsed.Errors[0].Message);
+            throw new UsageException(parsed.Errors[0].Message);
         var role = parsed.CommandResult.Command == world ? TicksRole.World : parsed.CommandResult.Command == worker ? TicksRole.Worker : TicksRole.Both;
         var given = TicksSettings.All.Where(setting => parsed.GetResult(setting.Argument) is not null).ToDictionary(
-            setting => setting, setting => parsed.GetValue<string>(setting.Argument) ?? TicksSettings.SwitchedOn);
+            setting => setting, setting => parsed.GetValue<string>(setting.Argument) ?? SettingValue.On);
         return given.Keys.FirstOrDefault(setting => !setting.IsFor(role)) is { } misplaced
-            ? throw new TicksUsageException($"{misplaced.Argument} is not for a {role.ToString().ToLowerInvariant()}.")
+            ? throw new UsageException($"{misplaced.Argument} is not for a {role.ToString().ToLowerInvariant()}.")
             : (role, given);
     }
 
@@ -51,7 +51,7 @@ internal static class TicksOptionsReader
         }
         catch (FormatException exception)
         {
-            throw new TicksUsageException($"{source} {exception.Message}, and {(setting.IsSecret ? "that value" : $"\"{value}\"")} is not.");
+            throw new UsageException($"{source} {exception.Message}, and {(setting.IsSecret ? "that value" : $"\"{value}\"")} is not.");
         }
     }
 }

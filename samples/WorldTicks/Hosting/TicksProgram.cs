@@ -28,12 +28,12 @@ internal static class TicksProgram
             await host.StartAsync();
             return await host.Services.GetRequiredService<ITicksRun>().RunAsync(host);
         }
-        catch (Exception exception) when (exception is TicksUsageException or OptionsValidationException)
+        catch (Exception exception) when (exception is UsageException or OptionsValidationException)
         {
             await Console.Error.WriteLineAsync($"{exception.Message}\nSee --help.");
             return UsageError;
         }
-        catch (TicksStartException exception)
+        catch (StartException exception)
         {
             await Console.Error.WriteLineAsync(exception.Message);
             return StartFailed;

@@ -11,7 +11,7 @@ internal sealed class TicksServer(NpgsqlDataSource dataSource, LedgerSchema ledg
     private static readonly TimeSpan LookAgain = TimeSpan.FromMilliseconds(250);
 
     /// <summary>Waits for the server within the limit of the options, and creates missing tables.</summary>
-    /// <exception cref="TicksStartException">The server is unavailable, or refuses the user.</exception>
+    /// <exception cref="StartException">The server is unavailable, or refuses the user.</exception>
     public async Task PrepareAsync(CancellationToken cancellationToken)
     {
         var began = Stopwatch.GetTimestamp();
@@ -26,7 +26,7 @@ internal sealed class TicksServer(NpgsqlDataSource dataSource, LedgerSchema ledg
             catch (Exception exception) when (exception is NpgsqlException or TimeoutException or IOException or InvalidOperationException)
             {
                 if (!IsAway(exception) || Stopwatch.GetElapsedTime(began) >= options.Patience)
-                    throw new TicksStartException($"{Explain(exception)}\n{Advise(exception)}");
+                    throw new StartException($"{Explain(exception)}\n{Advise(exception)}");
             }
 
             await Task.Delay(LookAgain, cancellationToken);

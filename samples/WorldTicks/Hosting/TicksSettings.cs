@@ -1,14 +1,12 @@
-using System.Globalization;
 using System.Text;
 using Npgsql;
+using static Shared.SettingValue;
 
 namespace WorldTicks.Hosting;
 
 /// <summary>All settings, in the order of the help.</summary>
 internal static class TicksSettings
 {
-    private const string On = "on";
-
     // PostgreSQL's limit for identifiers.
     private const int MaxSchemaBytes = 63;
 
@@ -34,9 +32,6 @@ internal static class TicksSettings
         new("name", TicksRole.Worker, "<name>", "The name of this worker in the world's view; machine and process number by default.", (options, value) => options.WorkerName = Text(value)),
     ];
 
-    /// <summary>The value of a switch that the command line names without a value.</summary>
-    public static string SwitchedOn => On;
-
     private static NpgsqlConnectionStringBuilder Connection(string value)
     {
         try
@@ -53,22 +48,7 @@ internal static class TicksSettings
     private static string Schema(string value) =>
         value.Length > 0 && Encoding.UTF8.GetByteCount(value) <= MaxSchemaBytes ? value : throw new FormatException($"takes a name of 1 to {MaxSchemaBytes} bytes");
 
-    private static bool Switch(string value) => value switch
-    {
-        On => true,
-        "off" => false,
-        _ => throw new FormatException("takes on or off"),
-    };
-
-    private static int Number(string value, int least, int most) =>
-        int.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out var number) && number >= least && number <= most
-            ? number
-            : throw new FormatException($"takes a number from {least} to {most}");
-
     private static TimeSpan Seconds(string value, int least) => TimeSpan.FromSeconds(Number(value, least, 86_400));
 
     private static TimeSpan Milliseconds(string value, int least) => TimeSpan.FromMilliseconds(Number(value, least, 60_000));
-
-    private static string Text(string value) =>
-        string.IsNullOrWhiteSpace(value) ? throw new FormatException("takes a text that is not empty") : value;
 }

@@ -5,7 +5,7 @@ using WorldTicks.Working;
 namespace WorldTicks.Hosting;
 
 /// <summary>The run of a worker: runs tasks until it is stopped, and gives back those that it has not begun.</summary>
-internal sealed class WorkerRun(TicksOptions options, WorkerMeter meter, ITicksView view, IHostApplicationLifetime lifetime) : ITicksRun
+internal sealed class WorkerRun(TicksOptions options, WorkerMeter meter, IView view, IHostApplicationLifetime lifetime) : ITicksRun
 {
     public async Task<int> RunAsync(IHost host)
     {

@@ -8,7 +8,7 @@ namespace WorldTicks.Hosting;
 
 /// <summary>The run of a world: ticks, delivers what is buffered, waits for open tasks, and prints its account.</summary>
 internal sealed class WorldRun(
-    TicksOptions options, TickLoop loop, OutputBuffer output, WorldMeter meter, WorldWatch watch, TicksEventLog events, ITicksView view, IHostApplicationLifetime lifetime) : ITicksRun
+    TicksOptions options, TickLoop loop, OutputBuffer output, WorldMeter meter, WorldWatch watch, SampleLog events, IView view, IHostApplicationLifetime lifetime) : ITicksRun
 {
     private static readonly TimeSpan LookAgain = TimeSpan.FromMilliseconds(50);
     private static readonly TimeSpan LastLookLimit = TimeSpan.FromSeconds(10);

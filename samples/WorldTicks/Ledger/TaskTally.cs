@@ -1,5 +1,4 @@
 using System.Collections;
-using WorldTicks.Measuring;
 
 namespace WorldTicks.Ledger;
 

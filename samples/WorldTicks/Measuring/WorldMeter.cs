@@ -8,7 +8,7 @@ namespace WorldTicks.Measuring;
 
 /// <summary>Reads the counters of the world and the queues, and the workers' reports. Not thread-safe.</summary>
 internal sealed class WorldMeter(
-    GameWorld world, OutputBuffer output, PostgresQueueAdmin admin, LedgerReader reader, TaskTally tally, TicksServer server, TicksClock clock)
+    GameWorld world, OutputBuffer output, PostgresQueueAdmin admin, LedgerReader reader, TaskTally tally, TicksServer server, RunClock clock)
 {
     // The most tasks that may be moved to the dead table between the count and the list.
     private const int MostNewDead = 1000;
@@ -21,7 +21,7 @@ internal sealed class WorldMeter(
 
     /// <summary>Counts the tasks of earlier worlds, before this world begins.</summary>
     /// <returns>The number of tasks that wait or that workers hold.</returns>
-    /// <exception cref="TicksStartException">The server became unavailable.</exception>
+    /// <exception cref="StartException">The server became unavailable.</exception>
     public async Task<long> BeginAsync(CancellationToken cancellationToken)
     {
         try
@@ -32,7 +32,7 @@ internal sealed class WorldMeter(
         }
         catch (Exception exception) when (exception is NpgsqlException or TimeoutException or IOException)
         {
-            throw new TicksStartException(server.Explain(exception));
+            throw new StartException(server.Explain(exception));
         }
     }
 

@@ -4,7 +4,7 @@ using WorldTicks.Hosting;
 namespace WorldTicks.Measuring;
 
 /// <summary>Reads all counters four times a second, for the view and for the end of the run.</summary>
-internal sealed class WorldWatch(WorldMeter meter, TicksEventLog events) : BackgroundService
+internal sealed class WorldWatch(WorldMeter meter, SampleLog events) : BackgroundService
 {
     private const int LooksPerSecond = 4;
 
@@ -15,7 +15,7 @@ internal sealed class WorldWatch(WorldMeter meter, TicksEventLog events) : Backg
     /// <summary>The latest reading of the last second.</summary>
     public WorldReading Reading => _reading;
 
-    /// <exception cref="TicksStartException">The server became unavailable.</exception>
+    /// <exception cref="StartException">The server became unavailable.</exception>
     public override async Task StartAsync(CancellationToken cancellationToken)
     {
         var open = await meter.BeginAsync(cancellationToken);

@@ -1,13 +1,12 @@
 using Spectre.Console;
 using Spectre.Console.Rendering;
 using WorldTicks.Hosting;
-using WorldTicks.Measuring;
 using WorldTicks.Working;
 
 namespace WorldTicks.View;
 
 /// <summary>Shows the figures of a worker.</summary>
-internal sealed class WorkerScreen(TicksOptions options, WorkerMeter meter, TicksClock clock) : ITicksScreen
+internal sealed class WorkerScreen(TicksOptions options, WorkerMeter meter, RunClock clock) : IScreen
 {
     private static readonly TimeSpan Second = TimeSpan.FromSeconds(1);
 

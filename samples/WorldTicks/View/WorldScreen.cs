@@ -6,7 +6,7 @@ using WorldTicks.Measuring;
 namespace WorldTicks.View;
 
 /// <summary>Shows the figures of a world: its tasks, where they are, and the workers.</summary>
-internal sealed class WorldScreen(TicksOptions options, WorldWatch watch) : ITicksScreen
+internal sealed class WorldScreen(TicksOptions options, WorldWatch watch) : IScreen
 {
     private const int ShownWorkers = 12;
 

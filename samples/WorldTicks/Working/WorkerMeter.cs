@@ -1,13 +1,12 @@
 using BatchKit.Postgres;
 using Microsoft.Extensions.DependencyInjection;
 using WorldTicks.Ledger;
-using WorldTicks.Measuring;
 using WorldTicks.World;
 
 namespace WorldTicks.Working;
 
 /// <summary>Counts what this worker does. Thread-safe.</summary>
-internal sealed class WorkerMeter(IServiceProvider services, TicksEventLog events)
+internal sealed class WorkerMeter(IServiceProvider services, SampleLog events)
 {
     private const string FirstDone = "The first task is done.";
 

@@ -1,3 +1,4 @@
+using Shared;
 using WorldTicks.Hosting;
 
 namespace WorldTicks.Tests.Hosting;
@@ -58,7 +59,7 @@ public sealed class TicksOptionsReaderTests
     [InlineData("--connection takes a connection string", "--connection", "Username=game;Password=secret")]
     public void What_is_wrong_is_named_without_secrets(string expected, params string[] arguments)
     {
-        var exception = Assert.Throws<TicksUsageException>(() => Read(arguments));
+        var exception = Assert.Throws<UsageException>(() => Read(arguments));
 
         Assert.Contains(expected, exception.Message, StringComparison.Ordinal);
         Assert.DoesNotContain("secret", exception.Message, StringComparison.Ordinal);

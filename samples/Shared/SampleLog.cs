@@ -1,18 +1,18 @@
 using Microsoft.Extensions.Logging;
 
-namespace SensorHub.Measuring;
+namespace Shared;
 
 /// <summary>Keeps the last lines that BatchKit logged, for the views, such as a lost connection.</summary>
-internal sealed class HubEventLog : ILoggerProvider, ILogger
+internal sealed class SampleLog : ILoggerProvider, ILogger
 {
     private const int MaxKept = 1000;
 
-    private readonly Queue<HubEvent> _events = [];
+    private readonly Queue<LogEntry> _events = [];
     private long _added;
 
     /// <summary>Returns the events after a position, as far as they are kept.</summary>
     /// <param name="position">The number of events that the caller has seen; set to the number of all events so far.</param>
-    public IReadOnlyList<HubEvent> ReadFrom(ref long position)
+    public IReadOnlyList<LogEntry> ReadFrom(ref long position)
     {
         lock (_events)
         {
@@ -27,7 +27,7 @@ internal sealed class HubEventLog : ILoggerProvider, ILogger
         lock (_events)
         {
             _added++;
-            _events.Enqueue(new HubEvent(DateTimeOffset.Now, isTrouble, text));
+            _events.Enqueue(new LogEntry(DateTimeOffset.Now, isTrouble, text));
             if (_events.Count > MaxKept)
                 _events.Dequeue();
         }
@@ -41,9 +41,15 @@ internal sealed class HubEventLog : ILoggerProvider, ILogger
         where TState : notnull => null;
 
     public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
-        Add(formatter(state, exception), logLevel >= LogLevel.Warning);
+        Add(formatter(state, exception).ReplaceLineEndings(" "), logLevel >= LogLevel.Warning);
 
     public void Dispose()
     {
     }
 }
+
+/// <summary>Something that BatchKit logged, or that the sample itself has to say.</summary>
+/// <param name="At">The time of day.</param>
+/// <param name="IsTrouble">True for a warning or an error.</param>
+/// <param name="Text">What happened.</param>
+internal sealed record LogEntry(DateTimeOffset At, bool IsTrouble, string Text);

@@ -1,9 +1,9 @@
 using System.Diagnostics;
 
-namespace SensorHub.World;
+namespace Shared;
 
 /// <summary>The time since the process started. The writer and the meter share it.</summary>
-internal sealed class HubClock
+internal sealed class RunClock
 {
     private readonly long _began = Stopwatch.GetTimestamp();
 

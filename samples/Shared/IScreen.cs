@@ -1,9 +1,9 @@
 using Spectre.Console.Rendering;
 
-namespace WorldTicks.View;
+namespace Shared;
 
-/// <summary>Shows the figures of a world or a worker, as a panel or as a line.</summary>
-internal interface ITicksScreen
+/// <summary>Shows the figures of a run, as a panel or as a line.</summary>
+internal interface IScreen
 {
     /// <summary>The settings of this run, in one line.</summary>
     string Title { get; }

@@ -1,9 +1,8 @@
-using WorldTicks.Measuring;
 
-namespace WorldTicks.View;
+namespace Shared;
 
 /// <summary>Prints one line a second and one for each event, for scripts, logs and terminals that cannot move the cursor.</summary>
-internal sealed class PlainView(ITicksScreen screen, TicksEventLog events) : ITicksView
+internal sealed class PlainView(IScreen screen, SampleLog events) : IView
 {
     private static readonly TimeSpan Interval = TimeSpan.FromSeconds(1);
 

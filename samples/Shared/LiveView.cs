@@ -1,15 +1,14 @@
 using Spectre.Console;
-using WorldTicks.Measuring;
 
-namespace WorldTicks.View;
+namespace Shared;
 
 /// <summary>Redraws the screen in place four times a second.</summary>
-internal sealed class LiveView(ITicksScreen screen, TicksEventLog events) : ITicksView
+internal sealed class LiveView(IScreen screen, SampleLog events) : IView
 {
     private const int LooksPerSecond = 4;
     private const int ShownEvents = 6;
 
-    private readonly Queue<TicksEvent> _lastEvents = [];
+    private readonly Queue<LogEntry> _lastEvents = [];
     private long _position;
 
     public Task ShowAsync(CancellationToken ended) =>
@@ -33,6 +32,6 @@ internal sealed class LiveView(ITicksScreen screen, TicksEventLog events) : ITic
         return new Rows([screen.Draw(width), .. _lastEvents.Select(happened => Show(happened, width))]);
     }
 
-    private static Text Show(TicksEvent happened, int width) =>
+    private static Text Show(LogEntry happened, int width) =>
         new(Shown.Cut($"  {happened.At:HH:mm:ss}  {happened.Text}", width), happened.IsTrouble ? Color.Yellow : Color.Grey);
 }

@@ -1,4 +1,4 @@
-namespace WorldTicks.View;
+namespace Shared;
 
 /// <summary>Formats figures in the same way for every view.</summary>
 internal static class Shown

@@ -1,4 +1,4 @@
-namespace SensorHub.View;
+namespace Shared;
 
 /// <summary>Shows the last minute of a rate as a row of blocks, one for each second.</summary>
 internal sealed class RateHistory(double expected)

@@ -1,6 +1,6 @@
 using System.Numerics;
 
-namespace SensorHub.Measuring;
+namespace Shared;
 
 /// <summary>Counts times from a microsecond up to more than an hour, each to within 3 %. One thread records; any thread may copy.</summary>
 internal sealed class LatencyHistogram
@@ -54,3 +54,9 @@ internal sealed class LatencyHistogram
         return (long)(index - (Steps * power)) << power;
     }
 }
+
+/// <summary>How long messages took; null when none arrived.</summary>
+/// <param name="Median">The time that half of them did not exceed.</param>
+/// <param name="P99">The time that 99 of 100 did not exceed.</param>
+/// <param name="Longest">The longest time.</param>
+internal readonly record struct LatencySummary(TimeSpan? Median, TimeSpan? P99, TimeSpan? Longest);

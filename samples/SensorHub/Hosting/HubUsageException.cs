@@ -1,4 +1,0 @@
-namespace SensorHub.Hosting;
-
-/// <summary>The arguments or settings are wrong. The message is shown to the user.</summary>
-internal sealed class HubUsageException(string message) : Exception(message);

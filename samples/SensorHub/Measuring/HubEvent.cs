@@ -1,7 +1,0 @@
-namespace SensorHub.Measuring;
-
-/// <summary>Something that BatchKit logged, or that the hub itself has to say.</summary>
-/// <param name="At">The time of day.</param>
-/// <param name="IsTrouble">True for a warning or an error.</param>
-/// <param name="Text">What happened.</param>
-internal sealed record HubEvent(DateTimeOffset At, bool IsTrouble, string Text);

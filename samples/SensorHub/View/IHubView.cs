@@ -1,8 +1,0 @@
-namespace SensorHub.View;
-
-/// <summary>Shows the run until it ends.</summary>
-internal interface IHubView
-{
-    /// <param name="ended">Cancelled when the run is over. The view then shows the last figures and completes its task without an exception.</param>
-    Task ShowAsync(CancellationToken ended);
-}

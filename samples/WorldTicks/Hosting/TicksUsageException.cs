@@ -1,4 +1,0 @@
-namespace WorldTicks.Hosting;
-
-/// <summary>The arguments or settings are wrong. The message is shown to the user.</summary>
-internal sealed class TicksUsageException(string message) : Exception(message);

@@ -7,6 +7,9 @@ public sealed class SourceFileTests
 {
     private const int MaxFileLines = 350;
     private const int MaxMethodLines = 40;
+    private const int NearlyFull = 345;
+    private const int SmallTypeLines = 40;
+    private const int TwinLines = 9;
 
     private static readonly string[] CodeFolders = ["src", "tests", "benchmarks", "samples", "tools"];
     private static readonly string[] BannedFolders = ["Utils", "Helpers", "Common", "Internal", "Extensions"];
@@ -36,6 +39,31 @@ public sealed class SourceFileTests
             let names = file.TopLevelTypes.Select(NameOf).ToHashSet(StringComparer.Ordinal)
             where names.Count > 0 && !names.Contains(file.Name.Split('.')[0])
             select $"{file.Path} declares {string.Join(", ", names)}.");
+
+    // A small type that only the large one uses lives with it. A second large one would leave no room to either.
+    [Fact]
+    public void A_file_that_is_nearly_full_has_one_large_type() =>
+        AssertNone(
+            from file in Code
+            where file.Lines >= NearlyFull
+            let large = file.TopLevelTypes.Where(type => BreaksIn(type.SyntaxTree.GetLineSpan(type.Span)) >= SmallTypeLines).Select(NameOf).ToArray()
+            where large.Length > 1
+            select $"{file.Path} has {file.Lines} lines, and {string.Join(" and ", large)}.");
+
+    // Tests repeat a scene on purpose, each to be read alone.
+    [Fact]
+    public void No_two_files_of_packages_and_programs_have_nine_equal_lines()
+    {
+        var twins = from file in Code
+                    where !file.Path.StartsWith("tests/", StringComparison.Ordinal)
+                    from lines in RunsOf(file)
+                    group file.Path by lines into same
+                    let files = same.Distinct(StringComparer.Ordinal).ToArray()
+                    where files.Length > 1
+                    select string.Join(" and ", files);
+
+        AssertNone(twins.Distinct(StringComparer.Ordinal));
+    }
 
     // A template's code has a name of its own, because the project that is made from it may have any.
     [Fact]
@@ -85,6 +113,17 @@ public sealed class SourceFileTests
     // A string over several lines is text to read, not steps to follow.
     private static int LinesOfText(BlockSyntax body) =>
         body.DescendantTokens().Where(token => token.Value is string).Sum(token => BreaksIn(token.SyntaxTree!.GetLineSpan(token.Span)));
+
+    // What says something: without usings, namespaces, comments and lone braces.
+    private static IEnumerable<string> RunsOf(SourceFile file)
+    {
+        string[] lines =
+        [
+            .. file.Text.Split('\n').Select(line => line.Trim()).Where(line => line.Length > 1 && !line.StartsWith("using ", StringComparison.Ordinal)
+                && !line.StartsWith("namespace ", StringComparison.Ordinal) && !line.StartsWith("//", StringComparison.Ordinal)),
+        ];
+        return Enumerable.Range(0, Math.Max(0, lines.Length - TwinLines + 1)).Select(start => string.Join('\n', lines, start, TwinLines));
+    }
 
     private static string NameOf(MemberDeclarationSyntax member) =>
         member is BaseTypeDeclarationSyntax type ? type.Identifier.Text : ((DelegateDeclarationSyntax)member).Identifier.Text;

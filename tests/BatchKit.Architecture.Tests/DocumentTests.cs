@@ -113,13 +113,18 @@ public sealed partial class DocumentTests
     [InlineData("README.md", 900)]
     [InlineData("docs/architecture.md", 1500)]
     [InlineData("src/*/README.md", 600)]
+    [InlineData("tools/*/README.md", 600)]
+    [InlineData("benchmarks/BatchKit.Benchmarks/README.md", 600)]
     [InlineData("docs/orleans.md", 300)]
     [InlineData("docs/grpc.md", 300)]
     [InlineData("docs/sessions.md", 300)]
-    public void A_page_that_many_read_is_short(string pages, int words) =>
-        Assert.All(
-            Documents.Where(path => FileSystemName.MatchesSimpleExpression(pages, Path.GetRelativePath(Repository.Root, path).Replace('\\', '/'))),
-            path => Assert.InRange(File.ReadAllText(path).Split((char[]?)null, StringSplitOptions.RemoveEmptyEntries).Length, 1, words));
+    public void A_page_that_many_read_is_short(string pages, int words)
+    {
+        var documents = Documents.Where(path => FileSystemName.MatchesSimpleExpression(pages, Path.GetRelativePath(Repository.Root, path).Replace('\\', '/'))).ToArray();
+
+        Assert.NotEmpty(documents);
+        Assert.All(documents, path => Assert.InRange(File.ReadAllText(path).Split((char[]?)null, StringSplitOptions.RemoveEmptyEntries).Length, 1, words));
+    }
 
     [Fact]
     public void The_readmes_commands_name_projects_that_exist()

@@ -12,6 +12,10 @@ public sealed class StrangersFolder : IAsyncLifetime
     public const string Chat = "1 Harbour-Chat";
     public const string Worker = "class";
 
+    // Names of packages, of BatchKit and of others, that the projects reference.
+    private static readonly (string Template, string Name)[] NamedAsPackages =
+        [("batchkit-mud", "BatchKit.Broadcast"), ("batchkit-chat", "RabbitMQ.Client"), ("batchkit-worker", "BatchKit")];
+
     private static readonly string[] Packages = ["BatchKit", "BatchKit.Broadcast", "BatchKit.Mqtt", "BatchKit.Postgres", "BatchKit.RabbitMQ", "BatchKit.Sockets", "BatchKit.Templates"];
     private static readonly string[] Recipes = ["QuickStart", "Sensors", "Tasks", "TickLoop", "TwoNodeChat"];
 
@@ -39,7 +43,9 @@ public sealed class StrangersFolder : IAsyncLifetime
         await CreateAsync("batchkit-mud", Mud, "--port", $"{MudPort}");
         await CreateAsync("batchkit-chat", Chat);
         await CreateAsync("batchkit-worker", Worker);
-        var projects = Recipes.Concat([Mud, Chat, Worker]).Select(project => new XElement("Project", new XAttribute("Path", $"{project}/{project}.csproj")));
+        foreach (var (template, name) in NamedAsPackages)
+            await CreateAsync(template, name);
+        var projects = Recipes.Concat([Mud, Chat, Worker, .. NamedAsPackages.Select(project => project.Name)]).Select(project => new XElement("Project", new XAttribute("Path", $"{project}/{project}.csproj")));
         await WriteAsync("Projects.slnx", new XElement("Solution", projects));
         await RunAsync("build", Path.Combine(_folder.FullName, "Projects.slnx"), "--configuration", "Debug", "-nodeReuse:false");
     }

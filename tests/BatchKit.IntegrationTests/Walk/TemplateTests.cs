@@ -119,4 +119,16 @@ public sealed class TemplateTests(StrangersFolder folder, RabbitMqFixture rabbit
 
         Assert.Contains(value, key.Split(':').Aggregate(settings.RootElement, (section, part) => section.GetProperty(part)).GetString(), StringComparison.Ordinal);
     }
+
+    [Theory]
+    [InlineData("BatchKit.Broadcast")]
+    [InlineData("RabbitMQ.Client")]
+    [InlineData("BatchKit")]
+    public void A_project_that_is_named_as_a_package_that_it_references_builds(string name)
+    {
+        var built = Path.Combine(folder[name].FullName, "bin", "Debug", "net10.0");
+
+        Assert.True(File.Exists(Path.Combine(built, $"{name}.Server.dll")));
+        Assert.True(File.Exists(Path.Combine(built, $"{name}.dll")));
+    }
 }

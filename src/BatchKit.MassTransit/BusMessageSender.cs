@@ -1,5 +1,6 @@
 using BatchKit.Diagnostics;
 using BatchKit.RabbitMQ;
+using BatchKit.Transports;
 using MassTransit;
 using MassTransit.DependencyInjection;
 using Microsoft.Extensions.DependencyInjection;
@@ -59,9 +60,23 @@ internal sealed class BusMessageSender<TMessage>(
             return;
         }
 
-        var address = sendTo(handle) ?? throw new MessageRefusedException($"{nameof(MassTransitMessageOptions.SendTo)} returned null for {handle}. Return an address.");
-        var endpoint = await bus.Sending.GetSendEndpoint(address).ConfigureAwait(false);
+        var endpoint = await FindEndpointAsync(bus.Sending, sendTo, handle).ConfigureAwait(false);
         await endpoint.Send(message, guard, cancellationToken).ConfigureAwait(false);
+    }
+
+    private static async Task<ISendEndpoint> FindEndpointAsync(ISendEndpointProvider sending, Func<OutputHandle, Uri> sendTo, OutputHandle handle)
+    {
+        var address = SequentialTransport.Create(handle, () => sendTo(handle), nameof(MassTransitMessageOptions.SendTo));
+        try
+        {
+            return await sending.GetSendEndpoint(address).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (!address.IsAbsoluteUri || exception is ArgumentException or FormatException or ConfigurationException)
+        {
+            // What each bus throws for an address that it can't read, before it connects.
+            throw new MessageRefusedException(
+                $"{nameof(MassTransitMessageOptions.SendTo)} returned '{address}' for {handle}, which is no address of the bus: {FailureText.MessageOf(exception)}", exception);
+        }
     }
 }
 

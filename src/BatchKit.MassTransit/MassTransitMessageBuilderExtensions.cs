@@ -13,7 +13,7 @@ public static class MassTransitMessageBuilderExtensions
     /// <remarks>
     /// <para>A message is published, or sent with <see cref="MassTransitMessageOptions.SendTo"/>, in a scope of the services of its own: with the bus's serializer, topology, filters and outbox. Messages are sent one after another, each when
     /// the one before is confirmed. BatchKit does not start, stop or configure the bus. Call <c>AddMassTransit</c> before <c>AddBatchKit</c>, so that the bus stops after the buffer has drained.</para>
-    /// <para>A batch is refused alone when the delegate or the serializer throws for it, or a filter throws <see cref="MessageRefusedException"/>. After any other failure it is sent again, before anything newer; consumers may then get it twice.
+    /// <para>A batch is refused alone when a delegate (not <see cref="MassTransitMessageOptions.Complete"/>) or the serializer throws for it, or a filter throws <see cref="MessageRefusedException"/>. After any other failure it is sent again, before anything newer; consumers may then get it twice.
     /// A buffering scope is one batch up to <see cref="OutputBufferOptions.MaxBatchBytes"/> and <see cref="OutputBufferOptions.MaxBatchMessages"/>.</para>
     /// </remarks>
     /// <typeparam name="TMessage">The application's message.</typeparam>
@@ -23,7 +23,7 @@ public static class MassTransitMessageBuilderExtensions
     /// <param name="partitions">The number of partitions of the route; see <see cref="OutputRoute"/>.</param>
     /// <returns>The builder.</returns>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="partitions"/> is outside its range.</exception>
-    /// <exception cref="InvalidOperationException">The buffer already has a route of that name.</exception>
+    /// <exception cref="InvalidOperationException">The buffer already has a route of that name, or MassTransit takes no messages of that type.</exception>
     public static BatchKitBuilder UseMassTransit<TMessage>(
         this BatchKitBuilder builder, Func<MessageBatch, TMessage> create, Action<MassTransitMessageOptions>? configure = null, int partitions = 1)
         where TMessage : class =>
@@ -66,6 +66,7 @@ public static class MassTransitMessageBuilderExtensions
     /// <param name="setup">What <c>AddMassTransit</c> configures.</param>
     /// <param name="read">Returns what the handler gets: <c>message => new ReceivedMessage(OutputHandle.Connection(message.Handle), message.Bytes)</c>, for example.</param>
     /// <returns>The consumer's registration, which configures its endpoint.</returns>
+    /// <exception cref="InvalidOperationException">MassTransit takes no messages of that type.</exception>
     public static IConsumerRegistrationConfigurator<HandlerConsumer<TMessage, THandler>> AddMessageHandler<TMessage, THandler>(
         this IBusRegistrationConfigurator setup, Func<TMessage, ReceivedMessage> read)
         where TMessage : class
@@ -73,6 +74,7 @@ public static class MassTransitMessageBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(setup);
         ArgumentNullException.ThrowIfNull(read);
+        ThrowIfNoMessage<TMessage>();
         setup.TryAddScoped<THandler>();
         setup.AddSingleton(new MessageReader<TMessage, THandler>(read));
         return setup.AddConsumer<HandlerConsumer<TMessage, THandler>>();
@@ -101,6 +103,7 @@ public static class MassTransitMessageBuilderExtensions
         where TMessage : class
     {
         ArgumentNullException.ThrowIfNull(builder);
+        ThrowIfNoMessage<TMessage>();
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, Create, partitions);
 
         IBatchTransport Create(IServiceProvider services)
@@ -112,5 +115,13 @@ public static class MassTransitMessageBuilderExtensions
             return wrap(new BusMessageSender<TMessage>(
                 services.GetRequiredService<IServiceScopeFactory>(), bus.FindEndpoints, options, services.GetService<TimeProvider>() ?? TimeProvider.System));
         }
+    }
+
+    // MassTransit throws at each publish of such a type, which would be a failed send for minutes, and its consumers get nothing.
+    private static void ThrowIfNoMessage<TMessage>()
+        where TMessage : class
+    {
+        if (!MessageTypeCache<TMessage>.IsValidMessageType)
+            throw new InvalidOperationException($"MassTransit takes no messages of the type {typeof(TMessage)}: {MessageTypeCache<TMessage>.InvalidMessageTypeReason}");
     }
 }

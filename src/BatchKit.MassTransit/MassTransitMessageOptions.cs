@@ -7,6 +7,7 @@ namespace BatchKit.MassTransit;
 public sealed class MassTransitMessageOptions
 {
     /// <summary>Returns the address that a handle's messages are sent to, such as <c>_ => new Uri("queue:telnet-output")</c>. Null, the default, publishes them.</summary>
+    /// <remarks>A batch is refused alone when it throws, or returns null or an address that the bus does not have.</remarks>
     public Func<OutputHandle, Uri>? SendTo { get; set; }
 
     /// <summary>

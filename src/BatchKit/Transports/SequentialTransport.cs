@@ -36,16 +36,16 @@ internal sealed class SequentialTransport(Func<MessageBatch, CancellationToken, 
             throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), FailureText.MessageOf(failure), failure);
     }
 
-    /// <summary>Runs the application's delegate that makes a message. What it makes of a batch does not change with the next attempt, so an exception refuses the batch.</summary>
-    public static TMessage Create<TMessage>(OutputHandle handle, Func<TMessage> create)
+    /// <summary>Runs the application's delegate that makes a message, or a part of it such as its address. What it makes of a batch does not change with the next attempt, so an exception refuses the batch.</summary>
+    public static T Create<T>(OutputHandle handle, Func<T> create, string delegateName = "The delegate that creates the message")
     {
         try
         {
-            return create() ?? throw new MessageRefusedException($"The delegate returned null for output for {handle}. Return a message.");
+            return create() ?? throw new MessageRefusedException($"{delegateName} returned null for output for {handle}.");
         }
         catch (Exception exception) when (exception is not MessageRefusedException)
         {
-            throw new MessageRefusedException($"The delegate that creates the message failed for output for {handle}: {FailureText.MessageOf(exception)}", exception);
+            throw new MessageRefusedException($"{delegateName} failed for output for {handle}: {FailureText.MessageOf(exception)}", exception);
         }
     }
 }

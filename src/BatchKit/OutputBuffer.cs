@@ -179,6 +179,13 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
     public ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default) =>
         _handles.TryGet(handle)?.FlushAsync(ReportedLosses.Unreported, cancellationToken) ?? default;
 
+    /// <summary>Seals and queues what is pending for the handles of this async flow's ambient scope, in the order in which it was written. The scope stays open. Without one it does nothing. It waits for nothing.</summary>
+    public void FlushAmbientScope()
+    {
+        EncoderGuard.ThrowIfEncoding();
+        _ambientScopes.Current?.Flush();
+    }
+
     /// <inheritdoc/>
     public ValueTask FlushAsync(CancellationToken cancellationToken = default)
     {

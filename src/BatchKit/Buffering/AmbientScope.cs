@@ -84,18 +84,35 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     /// <summary>Queues what is held, because the limit has passed since the first message. The scope stays open.</summary>
     public void OnDue()
     {
-        HandleBuffer[] handles;
+        var run = new OutputRun();
+        UnderAllGates(BeginFlush(), run, handle => handle.FlushInto(run, FlushReason.HoldLimit));
+    }
+
+    /// <summary>Queues what is held, also by scopes on its handles. The scope stays open.</summary>
+    public void Flush()
+    {
+        var run = new OutputRun();
+        UnderAllGates(BeginFlush(), run, handle =>
+        {
+            handle.Writers.HandOverAll(handle);
+            handle.Output.MoveInto(run, FlushReason.Requested);
+        });
+    }
+
+    // From here on the limit counts from the next message. The hold queue may still have it: a write may come between its call and this.
+    private HandleBuffer[] BeginFlush()
+    {
         lock (_gate)
         {
-            limit!.IsTimed = false;
-            _lastWritten = null;
-            if (_isClosed)
-                return;
-            handles = Handles();
-        }
+            if (limit is { IsTimed: true })
+            {
+                limit.IsTimed = false;
+                owner.EndHold(limit);
+            }
 
-        var run = new OutputRun();
-        UnderAllGates(handles, run, handle => handle.FlushInto(run, FlushReason.HoldLimit));
+            _lastWritten = null;
+            return _isClosed ? [] : Handles();
+        }
     }
 
     // Begins all waits at once, because a report of the losses known by now must not wait for the other handles.

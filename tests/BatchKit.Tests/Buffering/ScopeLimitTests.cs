@@ -222,6 +222,22 @@ public sealed class ScopeLimitTests : IAsyncDisposable
     }
 
     [Fact]
+    public void The_limit_of_an_ambient_scope_counts_from_the_first_message_after_its_flush()
+    {
+        using var ambient = _buffer.BeginBufferingScope(Limit);
+        _buffer.Write(_handle, "first");
+        _clock.Advance(Limit / 2);
+        _buffer.FlushAmbientScope();
+        _buffer.Write(_handle, "second");
+        _clock.Advance(Limit / 2);
+        Assert.Equal(["first"], _arrived.Texts);
+
+        _clock.Advance(Limit / 2);
+
+        Assert.Equal(["first", "second"], _arrived.Texts);
+    }
+
+    [Fact]
     public void A_handles_own_scope_without_a_limit_holds_back_what_an_ambient_limit_would_send()
     {
         var other = Some.Connection();

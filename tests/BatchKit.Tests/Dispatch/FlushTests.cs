@@ -118,4 +118,42 @@ public sealed class FlushTests
         await end.WithinDeadline();
         Assert.Equal(5, _arrived.MessageCount);
     }
+
+    [Fact]
+    public async Task A_flush_of_an_ambient_scope_queues_what_it_holds_as_it_was_written_and_leaves_it_open()
+    {
+        await using var buffer = new OutputBuffer(_transport);
+        var room = Some.Group();
+        using var scope = buffer.BeginBufferingScope();
+        using var own = buffer.BeginBufferingScope(_handle);
+        buffer.Write(room, "line 0");
+        buffer.Write(_handle, "line 1");
+        buffer.Write(room, "line 2");
+        using (var lines = buffer.BeginWriting(_handle))
+        {
+            lines.Write("line 3");
+            buffer.FlushAmbientScope();
+        }
+
+        await Until.TrueAsync(() => _arrived.MessageCount == 4);
+        buffer.Write(_handle, "line 4");
+
+        Assert.Equal(Some.Lines(4), _arrived.Texts);
+        Assert.Single(_arrived.BatchesOfSends);
+        Assert.Equal(1, buffer.GetStatistics().PendingMessages);
+    }
+
+    [Fact]
+    public async Task A_flush_of_an_ambient_scope_leaves_other_flows_alone()
+    {
+        await using var buffer = new OutputBuffer(_transport);
+        using var scope = buffer.BeginBufferingScope(_handle);
+        buffer.Write(_handle, "held");
+        buffer.FlushAmbientScope();
+
+        using (buffer.BeginBufferingScope())
+            buffer.FlushAmbientScope();
+
+        Assert.Equal(1, buffer.GetStatistics().PendingMessages);
+    }
 }

@@ -81,6 +81,18 @@ public sealed class HubRulesTests
 
     [Theory]
     [MemberData(nameof(Cluster.Kinds), MemberType = typeof(Cluster))]
+    public async Task A_user_or_connection_that_is_named_twice_gets_a_message_once(string kind)
+    {
+        await using var cluster = await Cluster.StartAsync(kind);
+
+        await cluster.Hub.Clients.Users(["user0", "user2", "user0"]).SendAsync(TestHub.Receive, "users");
+        await cluster.Hub.Clients.Clients([cluster.Ids[1], cluster.Ids[1]]).SendAsync(TestHub.Receive, "clients");
+
+        await cluster.AssertReceivedAsync("users", "clients", "users");
+    }
+
+    [Theory]
+    [MemberData(nameof(Cluster.Kinds), MemberType = typeof(Cluster))]
     public async Task Joining_twice_sends_once_and_leaving_a_strange_group_does_nothing(string kind)
     {
         await using var cluster = await Cluster.StartAsync(kind);
@@ -168,6 +180,15 @@ public sealed class HubRulesTests
         await cancelled.CancelAsync();
 
         await Assert.ThrowsAsync<HubException>(() => call.WithinDeadline());
+    }
+
+    [Theory]
+    [MemberData(nameof(Cluster.Kinds), MemberType = typeof(Cluster))]
+    public async Task A_call_that_is_cancelled_before_it_begins_is_no_error_of_the_hub(string kind)
+    {
+        await using var cluster = await Cluster.StartAsync(kind);
+
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => cluster.Hub.Clients.Client(cluster.Ids[1]).InvokeAsync<int>("Never", new CancellationToken(canceled: true)).WithinDeadline());
     }
 
     [Theory]

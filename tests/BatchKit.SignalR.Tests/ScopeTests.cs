@@ -136,4 +136,27 @@ public sealed class ScopeTests
         Assert.Equal(["before"], early.Texts);
         Assert.Equal(["after"], late.Texts);
     }
+
+    [Fact]
+    public async Task A_change_of_a_group_and_a_call_within_an_ambient_scope_keep_the_order_of_its_flow()
+    {
+        await using var server = await HubServer.StartAsync();
+        await using var client = await HubClientConnection.ConnectAsync(server.Address, user: "ann", configure: static connection => connection.On("Ask", static () => 1));
+        await server.Hub.Groups.AddToGroupAsync(client.Id, "room");
+
+        await using (server.Output.BeginBufferingScope())
+        {
+            await server.Hub.Clients.All.SendAsync(TestHub.Receive, "1");
+            await server.Hub.Clients.Group("room").SendAsync(TestHub.Receive, "2");
+            await server.Hub.Groups.AddToGroupAsync(client.Id, "room").WithinDeadline();
+            await server.Hub.Clients.Group("room").SendAsync(TestHub.Receive, "3");
+            await server.Hub.Clients.User("ann").SendAsync(TestHub.Receive, "4");
+            await server.Hub.Clients.Client(client.Id).InvokeAsync<int>("Ask", CancellationToken.None).WithinDeadline();
+            Assert.Equal(["1", "2", "3", "4"], client.Texts);
+            await server.Hub.Clients.All.SendAsync(TestHub.Receive, "5");
+        }
+
+        await server.FlushAsync(client);
+        Assert.Equal(["1", "2", "3", "4", "5"], client.Texts);
+    }
 }

@@ -87,7 +87,7 @@ internal sealed class BufferedHubLifetime<THub> : HubLifetimeManager<THub>
         SendAsync(HubTarget.User, userId, methodName, args, excluded: null, cancellationToken);
 
     public override Task SendUsersAsync(IReadOnlyList<string> userIds, string methodName, object?[] args, CancellationToken cancellationToken = default) =>
-        _output.SendAsync(userIds.Select(user => _output.HandleOf(HubTarget.User, user)), methodName, args, cancellationToken);
+        _output.SendAsync(userIds.Distinct(StringComparer.Ordinal).Select(user => _output.HandleOf(HubTarget.User, user)), methodName, args, cancellationToken);
 
     public override Task<T> InvokeConnectionAsync<T>(string connectionId, string methodName, object?[] args, CancellationToken cancellationToken) =>
         _calls.InvokeAsync<T>(_members.Find(connectionId), connectionId, HandleOfConnection(connectionId), methodName, args, cancellationToken);

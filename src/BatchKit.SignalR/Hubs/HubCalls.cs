@@ -20,11 +20,13 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
 
     /// <summary>Invokes a client method, and returns its result. The client is null when the connection is not on this server.</summary>
     /// <exception cref="IOException">The connection does not exist, or ended before it answered.</exception>
-    /// <exception cref="HubException">The client answered with an error, or the call was cancelled.</exception>
+    /// <exception cref="HubException">The client answered with an error, or the call was cancelled while it was under way.</exception>
+    /// <exception cref="OperationCanceledException">The call was cancelled before it began.</exception>
     public async Task<T> InvokeAsync<T>(
         HubClient? client, string connectionId, OutputHandle handle, string method, object?[] arguments, CancellationToken cancellationToken)
     {
         ThrowIfNowhere(client, connectionId);
+        cancellationToken.ThrowIfCancellationRequested();
         var id = CreateId();
         var result = _results.Add<T>(id, connectionId);
         var gone = client?.Connection.ConnectionAborted ?? CancellationToken.None;

@@ -50,10 +50,11 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
             await buffer.WhenSettledAsync(handle, cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Sends a call for one connection. Nothing of what was written to the connection stays held, nor does the call.</summary>
+    /// <summary>Sends a call for one connection. Nothing of what its flow or others wrote to the connection before stays held, nor does the call.</summary>
     public async Task CallAsync(OutputHandle handle, RecordKind kind, string id, Func<RecordWriter, RecordWriter> encode, CancellationToken cancellationToken)
     {
         await WriteAsync(handle, encode(Begin(kind).Text(Server).Text(id)), cancellationToken).ConfigureAwait(false);
+        buffer.FlushAmbientScope();
         await buffer.FlushAsync(handle, cancellationToken).ConfigureAwait(false);
     }
 
@@ -66,12 +67,15 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
 
     public Task WriteAsync(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode) => buffer.WriteAsync(handle, TakeBytes(encode(Begin(kind)))).AsTask();
 
-    /// <summary>Sends out what scopes hold for a handle, and waits for nothing.</summary>
+    /// <summary>Sends out what scopes hold for a handle, and what else its flow's ambient scope holds, and waits for nothing.</summary>
     public async ValueTask SealAsync(OutputHandle handle)
     {
+        if (buffer.GetPendingBytes(handle) == 0)
+            return;
+        // What the flow wrote to other handles before is for the same clients, and must not arrive behind it.
+        buffer.FlushAmbientScope();
         // A flush would wait for the backplane. The token ends the wait at once, but not the sending.
-        if (buffer.GetPendingBytes(handle) != 0)
-            await buffer.FlushAsync(handle, new CancellationToken(canceled: true)).AsTask().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await buffer.FlushAsync(handle, new CancellationToken(canceled: true)).AsTask().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
     /// <summary>Sends out what scopes hold for a handle, and completes when this server's clients have it, so that a change of its members comes behind it. The backplane may have it later.</summary>

@@ -22,7 +22,7 @@ public sealed class ToolFailureTests(PostgresFixture fixture)
     [Theory]
     [InlineData("queue dead", "Option '--queue' is required.")]
     [InlineData("queue dead --queue tasks --limit 0", "--limit must be 1 or more.")]
-    [InlineData("queue dead --queue tasks --limit many", "Cannot parse argument 'many' for option '--limit'")]
+    [InlineData("queue dead --queue tasks --limit many", "Cannot parse argument 'many' for option '--limit' as expected type 'System.Int32'.")]
     [InlineData("queue replay --queue tasks", "Say which messages: --id, or --all.")]
     [InlineData("queue replay --queue tasks --id 1 --all", "Say which messages: --id, or --all.")]
     [InlineData("queue purge --queue tasks --id 1", "--id names dead messages: give --dead with it.")]

@@ -30,7 +30,10 @@ public sealed class BroadcastOptions : IValidatableObject
     [Range(1, 10_000_000)]
     public int MaxLingeringHandlers { get; set; } = 10_000;
 
-    /// <summary>The most telnet clients whose output is compressed (MCCP2) at the same time; 200 by default. Compression takes processor time for each client and write; further clients get their output uncompressed.</summary>
+    /// <summary>
+    /// The most telnet clients whose output (MCCP2) or input (MCCP3) is compressed at the same time; 200 by default. Compression takes processor time for each client and write, and a client that compresses its input takes up to
+    /// 50 KB; further clients are served uncompressed.
+    /// </summary>
     [Range(0, 10_000_000)]
     public int MaxCompressedConnections { get; set; } = 200;
 

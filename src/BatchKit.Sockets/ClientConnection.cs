@@ -123,6 +123,9 @@ public sealed class ClientConnection
     /// <summary>A human-readable form: the protocol and the handle.</summary>
     public override string ToString() => $"{Protocol} {Handle}";
 
+    /// <summary>True while it holds one of the places for compression.</summary>
+    internal bool HoldsCompressionPlace => Volatile.Read(ref _compression) == HoldsCompression;
+
     /// <summary>Notes that it holds one of the places for compression, until it ends.</summary>
     /// <returns>False when it has ended.</returns>
     internal bool TryHoldCompression() => Interlocked.CompareExchange(ref _compression, HoldsCompression, NoCompression) == NoCompression;

@@ -14,7 +14,7 @@ public sealed class InputLimits
     [Range(1, 10_000_000)]
     public int RecordBurst { get; set; } = 1000;
 
-    /// <summary>The bytes that a client may send per second on average, including what its protocol adds, such as pings; 64 KiB by default, at most 1 GiB.</summary>
+    /// <summary>The bytes that a client may send per second on average, including what its protocol adds, such as pings; compressed input counts as it is inflated. 64 KiB by default, at most 1 GiB.</summary>
     [Range(1, 1 << 30)]
     public int BytesPerSecond { get; set; } = 64 * 1024;
 

@@ -36,8 +36,11 @@ internal sealed class ConnectionTable(BroadcastOptions options, NodeNumber node)
     /// <summary>Handlers that still run although their connections have ended.</summary>
     public int Lingering => Volatile.Read(ref _lingering);
 
-    /// <summary>Connections whose output is compressed.</summary>
+    /// <summary>Connections whose output or input is compressed.</summary>
     public int Compressed => Volatile.Read(ref _compressed);
+
+    /// <summary>True while one more connection may be compressed.</summary>
+    public bool MayCompress => Compressed < options.MaxCompressedConnections;
 
     /// <summary>True once no more connections are accepted.</summary>
     public bool IsClosed => _isClosed;
@@ -68,10 +71,12 @@ internal sealed class ConnectionTable(BroadcastOptions options, NodeNumber node)
         return _connections.TryRemove(connection.Handle, out _);
     }
 
-    /// <summary>Takes a place for a connection whose output is to be compressed; it is given back when the connection is removed.</summary>
+    /// <summary>Takes a place for a connection whose output or input is to be compressed; it is given back when the connection is removed. One place is for both.</summary>
     /// <returns>False when the limit is reached, or the connection has ended.</returns>
     public bool TryCompress(ClientConnection connection)
     {
+        if (connection.HoldsCompressionPlace)
+            return true;
         if (Interlocked.Increment(ref _compressed) <= options.MaxCompressedConnections && connection.TryHoldCompression())
             return true;
         Interlocked.Decrement(ref _compressed);

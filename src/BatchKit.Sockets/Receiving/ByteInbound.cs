@@ -4,7 +4,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Receiving;
 
-/// <summary>Reads a TCP or telnet client: waits without a buffer, then reads while there are bytes, and delivers the records of each read.</summary>
+/// <summary>Reads a TCP or telnet client: waits without a buffer, then reads while there are bytes, and delivers the records of each read. It owns the reader.</summary>
 internal sealed class ByteInbound(ClientConnection connection, IByteSource source, IRecordReader reader, BroadcastOptions options, ILogger logger) : IInbound
 {
     private readonly ReceiveBuffer _buffer = new(options.MaxRecordBytes);
@@ -16,7 +16,7 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
     // One method and not two: while a client is silent, each would hold a state machine of 130 bytes and more.
     public async Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
-        using var use = new BufferUse(_buffer);
+        using var use = new ReadUse(this);
         var isFilled = false;
         while (true)
         {
@@ -65,18 +65,38 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
         while (isMore)
         {
             var isValid = reader.TryRead(_buffer.Unread, batch.Records, out var consumed);
-            isMore = batch.Records.Count >= RecordBatch.MaxRecords && isValid;
+            isMore = isValid && (batch.Records.Count >= RecordBatch.MaxRecords || reader.HasMore);
             if (batch.Records.Count > 0)
                 await delivery.DeliverAsync(batch.AsMemory(), cancellationToken).ConfigureAwait(false);
             batch.Clear();
             _buffer.Consume(consumed);
             if (!isValid)
                 Refuse(reader.Failure ?? "input that its protocol forbids");
+            else if (reader.AddedBytes > 0)
+                isMore = await TryHoldAsync(reader.AddedBytes, delivery).ConfigureAwait(false) && isMore;
         }
 
         batch.Return();
         if (_buffer.IsTooLong)
             Refuse($"a record above {options.MaxRecordBytes} bytes");
+    }
+
+    private void Release()
+    {
+        _buffer.Release();
+        (reader as IDisposable)?.Dispose();
+    }
+
+    /// <summary>Counts what was inflated, and waits until more may be: a few bytes may be inflated to a thousand times their size.</summary>
+    /// <returns>False when the connection is being closed, and the rest was discarded.</returns>
+    private async ValueTask<bool> TryHoldAsync(int addedBytes, InboundDelivery delivery)
+    {
+        if (delivery.TryNote(addedBytes))
+            await delivery.WhenMayReadAsync(hasWaited: false, addedBytes).ConfigureAwait(false);
+        if (!connection.IsClosing)
+            return true;
+        _buffer.Consume(_buffer.Length);
+        return false;
     }
 
     private void Refuse(string reason)
@@ -85,6 +105,12 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
         _isBroken = true;
         Log.ProtocolBroken(logger, connection, reason);
         connection.Close(DisconnectReason.ProtocolError);
+    }
+
+    /// <summary>Releases the buffer and the reader at the end of a method.</summary>
+    private readonly struct ReadUse(ByteInbound inbound) : IDisposable
+    {
+        public void Dispose() => inbound.Release();
     }
 }
 
@@ -165,10 +191,4 @@ internal sealed class ReceiveBuffer(int maxRecordBytes)
         Unread.CopyTo(_array);
         (_start, _end) = (0, Length);
     }
-}
-
-/// <summary>Releases a buffer at the end of a method.</summary>
-internal readonly struct BufferUse(ReceiveBuffer buffer) : IDisposable
-{
-    public void Dispose() => buffer.Release();
 }

@@ -8,6 +8,12 @@ internal interface IRecordReader
     /// <summary>Which rule or limit the client broke, when <see cref="TryRead"/> returned false.</summary>
     string? Failure => null;
 
+    /// <summary>True when <see cref="TryRead"/> must be called again although it returned fewer than <see cref="RecordBatch.MaxRecords"/>, because it inflates only so much at once.</summary>
+    bool HasMore => false;
+
+    /// <summary>How many more bytes the last <see cref="TryRead"/> inflated than it consumed. Limits of input count them too.</summary>
+    int AddedBytes => 0;
+
     /// <summary>Reads all whole records, but at most <see cref="RecordBatch.MaxRecords"/>; it is then called again.</summary>
     /// <param name="received">The received bytes that are not consumed yet; the reader may change them in place.</param>
     /// <param name="records">Gets the records. Their bytes may lie in the received bytes, and must stay unchanged until the next call.</param>

@@ -19,7 +19,6 @@ internal sealed class TcpClients(
 {
     private readonly ConnectionLifetime _lifetime = new(transport, output, timeProvider, logger);
     private readonly ClientEntry _entry = new(transport, options, timeProvider, logger);
-    private readonly Func<ClientConnection, bool> _tryCompress = transport.Connections.TryCompress;
     private readonly RunningTasks _entering = new();
     private readonly RunningTasks _running = new();
     private readonly ClientStarts<AcceptedClient> _starts = new(static client => _ = client.Clients.RunAsync(client.Socket, client.Stopping));
@@ -118,7 +117,7 @@ internal sealed class TcpClients(
     {
         var handle = transport.Connections.NextHandle();
         if (options.Protocol == ClientProtocol.Telnet)
-            return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider, transport.InputLimitsFor(isText: true), options.FiltersText ?? true, _tryCompress);
+            return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider, transport.InputLimitsFor(isText: true), options.FiltersText ?? true, transport.Connections);
         var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider) { InputLimits = transport.InputLimitsFor(isText: false) };
         return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes, options.FiltersText ?? false));
     }
@@ -140,7 +139,7 @@ internal static class TelnetConnectionFactory
         TimeProvider timeProvider,
         InputLimits? inputLimits = null,
         bool filtersText = true,
-        Func<ClientConnection, bool>? tryCompress = null)
+        ConnectionTable? connections = null)
     {
         var ending = telnet.SendsGoAhead ? PromptEnding.GoAhead : PromptEnding.None;
         var format = WireFormat.Telnet(telnet.InitialCharset, ending, takesGmcp: false);
@@ -150,7 +149,7 @@ internal static class TelnetConnectionFactory
             Prompts = telnet.RepeatsPrompt ? new TelnetPrompts(timeProvider) : null,
             InputLimits = inputLimits,
         };
-        var negotiation = new TelnetNegotiation(connection, telnet, tryCompress);
+        var negotiation = new TelnetNegotiation(connection, telnet, connections);
         negotiation.Start();
         return (connection, new TelnetRecordReader(connection, negotiation, options.MaxRecordBytes, filtersText, timeProvider));
     }

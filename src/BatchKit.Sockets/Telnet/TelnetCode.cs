@@ -26,6 +26,7 @@ internal static class TelnetCode
     public const byte MsdpOption = 69;
     public const byte ServerStatusOption = 70;
     public const byte CompressionOption = 86;
+    public const byte InputCompressionOption = 87;
     public const byte GmcpOption = 201;
 
     /// <summary>IAC NOP.</summary>

@@ -9,7 +9,8 @@ namespace BatchKit.Broadcast.Telnet;
 internal sealed class TelnetNegotiation
 {
     private const TelnetFeatures ServerFeatures =
-        TelnetFeatures.SuppressGoAhead | TelnetFeatures.EndOfRecord | TelnetFeatures.Gmcp | TelnetFeatures.Compression | TelnetFeatures.Charset | TelnetFeatures.ServerStatus | TelnetFeatures.Msdp;
+        TelnetFeatures.SuppressGoAhead | TelnetFeatures.EndOfRecord | TelnetFeatures.Gmcp | TelnetFeatures.Compression | TelnetFeatures.InputCompression | TelnetFeatures.Charset | TelnetFeatures.ServerStatus
+        | TelnetFeatures.Msdp;
 
     private const TelnetFeatures ClientFeatures =
         TelnetFeatures.SuppressGoAhead | TelnetFeatures.WindowSize | TelnetFeatures.TerminalType | TelnetFeatures.Charset | TelnetFeatures.Environment;
@@ -18,7 +19,7 @@ internal sealed class TelnetNegotiation
     private readonly TelnetTerminal _terminal;
     private readonly TelnetOptions _options;
     private readonly TelnetAnswers _answers;
-    private readonly Func<ClientConnection, bool>? _tryCompress;
+    private readonly ConnectionTable? _connections;
     private OptionSide _server;
     private OptionSide _client;
     private TerminalTypes? _terminalTypes;
@@ -28,11 +29,11 @@ internal sealed class TelnetNegotiation
 
     /// <param name="connection">The client.</param>
     /// <param name="options">What is supported.</param>
-    /// <param name="tryCompress">Takes a place for a compressed client; false when there is none. Null for no limit. All clients share it.</param>
-    public TelnetNegotiation(ClientConnection connection, TelnetOptions options, Func<ClientConnection, bool>? tryCompress = null)
+    /// <param name="connections">Limits how many clients are compressed; null for no limit.</param>
+    public TelnetNegotiation(ClientConnection connection, TelnetOptions options, ConnectionTable? connections = null)
     {
         _connection = connection;
-        _tryCompress = tryCompress;
+        _connections = connections;
         _terminal = connection.Terminal!;
         _options = options;
         _answers = new TelnetAnswers(connection);
@@ -53,7 +54,7 @@ internal sealed class TelnetNegotiation
         ReadOnlySpan<byte> ours =
         [
             TelnetCode.SuppressGoAheadOption, TelnetCode.EndOfRecordOption, TelnetCode.CharsetOption, TelnetCode.GmcpOption, TelnetCode.CompressionOption,
-            TelnetCode.ServerStatusOption, TelnetCode.MsdpOption,
+            TelnetCode.InputCompressionOption, TelnetCode.ServerStatusOption, TelnetCode.MsdpOption,
         ];
         ReadOnlySpan<byte> theirs = [TelnetCode.TerminalTypeOption, TelnetCode.WindowSizeOption, TelnetCode.EnvironmentOption];
         foreach (var option in theirs)
@@ -85,8 +86,12 @@ internal sealed class TelnetNegotiation
         var isServers = command is TelnetCode.Do or TelnetCode.Dont;
         ref var side = ref isServers ? ref _server : ref _client;
         var before = side.Agreed;
-        if (command == TelnetCode.Do && feature == TelnetFeatures.Compression && side.Supports(feature) && (before & feature) == TelnetFeatures.None && _tryCompress?.Invoke(_connection) is false)
+        if (command == TelnetCode.Do && feature is TelnetFeatures.Compression or TelnetFeatures.InputCompression && side.Supports(feature) && (before & feature) == TelnetFeatures.None
+            && _connections?.TryCompress(_connection) is false)
+        {
             side.Forbid(feature);
+        }
+
         var answer = command is TelnetCode.Will or TelnetCode.Do ? side.ReceiveYes(feature) : side.ReceiveNo(feature);
         if (answer is { } agrees)
             _answers.Add(TelnetCode.Interpret, AnswerFor(isServers, agrees), option);
@@ -116,6 +121,14 @@ internal sealed class TelnetNegotiation
             ReceiveCharset(body);
     }
 
+    /// <summary>Handles the start of compressed input. A start counts as a request, because each takes a new inflater.</summary>
+    /// <returns>False when compressed input was not agreed.</returns>
+    public bool TryStartCompressedInput()
+    {
+        _answers.Add();
+        return (_server.Agreed & TelnetFeatures.InputCompression) != TelnetFeatures.None;
+    }
+
     /// <summary>Answers AYT with visible text, as RFC 854 requires.</summary>
     public void AnswerAreYouThere() => _answers.AddText("\r\n[Yes, the server is here.]\r\n"u8);
 
@@ -126,6 +139,10 @@ internal sealed class TelnetNegotiation
     {
         var feature = FeatureOf(option);
         if ((feature & _options.Offered & side.Supported) == TelnetFeatures.None)
+            return;
+
+        // A client compresses its input right behind its DO and does not wait for an answer, so a refusal would come too late.
+        if (feature == TelnetFeatures.InputCompression && _connections is { MayCompress: false })
             return;
         side.Ask(feature);
         _answers.Add(TelnetCode.Interpret, command, option);
@@ -246,6 +263,7 @@ internal sealed class TelnetNegotiation
         TelnetCode.EnvironmentOption => TelnetFeatures.Environment,
         TelnetCode.CharsetOption => TelnetFeatures.Charset,
         TelnetCode.CompressionOption => TelnetFeatures.Compression,
+        TelnetCode.InputCompressionOption => TelnetFeatures.InputCompression,
         TelnetCode.GmcpOption => TelnetFeatures.Gmcp,
         TelnetCode.ServerStatusOption => TelnetFeatures.ServerStatus,
         TelnetCode.MsdpOption => TelnetFeatures.Msdp,

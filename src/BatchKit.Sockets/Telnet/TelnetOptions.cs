@@ -84,8 +84,14 @@ public enum TelnetFeatures
     /// </summary>
     Environment = 512,
 
+    /// <summary>
+    /// Compressed input (MCCP3, option 87). <see cref="InputLimits"/> and <see cref="BroadcastOptions.MaxUnauthenticatedBytes"/> count what it is inflated to. <see cref="BroadcastOptions.MaxCompressedConnections"/> limits how
+    /// many clients use it; it is not offered while that limit is reached. Input that can't be inflated, or that is compressed without agreement, disconnects the client.
+    /// </summary>
+    InputCompression = 1024,
+
     /// <summary>All of them.</summary>
-    All = SuppressGoAhead | EndOfRecord | Gmcp | Compression | Charset | WindowSize | TerminalType | ServerStatus | Msdp | Environment,
+    All = SuppressGoAhead | EndOfRecord | Gmcp | Compression | Charset | WindowSize | TerminalType | ServerStatus | Msdp | Environment | InputCompression,
 }
 
 /// <summary>The encoding of a telnet client's text (RFC 2066).</summary>

@@ -3,8 +3,8 @@ using BatchKit.Broadcast.Receiving;
 
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>Reads what a telnet client sends (RFC 854), in fragments of any size: it returns lines and GMCP messages, and carries out commands.</summary>
-internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNegotiation negotiation, int maxRecordBytes, bool filtersText, TimeProvider timeProvider) : IRecordReader
+/// <summary>Reads what a telnet client sends (RFC 854), plain or compressed, in fragments of any size: it returns lines and GMCP messages, and carries out commands.</summary>
+internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNegotiation negotiation, int maxRecordBytes, bool filtersText, TimeProvider timeProvider) : IRecordReader, IDisposable
 {
     /// <summary>A longer subnegotiation is a protocol error.</summary>
     public const int MaxSubnegotiationBytes = 8 * 1024;
@@ -22,6 +22,7 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
     // Created on first need: most clients send neither, once their negotiation is over.
     private TelnetLine? _subnegotiation;
     private RecordBytes? _recordBytes;
+    private CompressedInput? _compressed;
     private State _state;
     private byte _command;
     private bool _wasReturn;
@@ -39,6 +40,10 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
 
     public string? Failure { get; private set; }
 
+    public bool HasMore => _compressed is { IsFull: true };
+
+    public int AddedBytes => _compressed?.AddedBytes ?? 0;
+
     private TelnetLine Subnegotiation => _subnegotiation ??= new TelnetLine(MaxSubnegotiationBytes);
 
     private RecordBytes Changed => _recordBytes ??= new RecordBytes();
@@ -46,18 +51,48 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
     public bool TryRead(Memory<byte> received, List<ReceivedRecord> records, out int consumedBytes)
     {
         _recordBytes?.Clear();
+        _compressed?.BeginRead();
         ReadOnlyMemory<byte> rest = received;
-        while (!rest.IsEmpty && Failure is null && records.Count < RecordBatch.MaxRecords)
-        {
-            if (_state == State.Text)
-                ReadText(ref rest, records);
-            else
-                ReadCommand(ref rest, records);
-        }
-
+        var isMore = true;
+        while (isMore && Failure is null && records.Count < RecordBatch.MaxRecords)
+            isMore = _compressed is { IsActive: true } compressed ? TryReadCompressed(compressed, ref rest, records) : TryReadPlain(ref rest, records);
         negotiation.Flush();
         consumedBytes = received.Length - rest.Length;
         return Failure is null;
+    }
+
+    public void Dispose() => _compressed?.Dispose();
+
+    private bool TryReadCompressed(CompressedInput compressed, ref ReadOnlyMemory<byte> bytes, List<ReceivedRecord> records)
+    {
+        try
+        {
+            if (!compressed.TryInflate(ref bytes))
+                return false;
+        }
+        catch (InvalidDataException)
+        {
+            Failure = "compressed input that can't be inflated";
+            return false;
+        }
+
+        var inflated = compressed.Unread;
+        TryReadPlain(ref inflated, records);
+        compressed.Unread = inflated;
+        return true;
+    }
+
+    /// <summary>Reads text up to the next special byte, or a part of a command.</summary>
+    /// <returns>False when there are no bytes.</returns>
+    private bool TryReadPlain(ref ReadOnlyMemory<byte> bytes, List<ReceivedRecord> records)
+    {
+        if (bytes.IsEmpty)
+            return false;
+        if (_state == State.Text)
+            ReadText(ref bytes, records);
+        else
+            ReadCommand(ref bytes, records);
+        return true;
     }
 
     /// <summary>Reads text up to and including the next special byte.</summary>
@@ -92,7 +127,8 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
         var charset = connection.Terminal!.Charset;
         if (_line.IsEmpty && text.Length <= maxRecordBytes && TelnetText.IsClean(text.Span, charset, filtersText))
         {
-            records.Add(new ReceivedRecord(text));
+            // What is inflated next takes the place of an inflated text.
+            records.Add(new ReceivedRecord(_compressed is { IsActive: true } ? Copy(text.Span) : text));
             return;
         }
 
@@ -216,7 +252,9 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
     {
         _state = State.Text;
         var body = Subnegotiation.Text;
-        if (_command is not (TelnetCode.GmcpOption or TelnetCode.MsdpOption))
+        if (_command == TelnetCode.InputCompressionOption)
+            StartInflating();
+        else if (_command is not (TelnetCode.GmcpOption or TelnetCode.MsdpOption))
             negotiation.ReceiveSubnegotiation(_command, body);
         else if ((_command == TelnetCode.GmcpOption ? negotiation.TakesGmcp : negotiation.TakesMsdp) && body.Length > maxRecordBytes)
             records.Add(new ReceivedRecord(default, RecordKind.TooLong));
@@ -224,6 +262,14 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
             records.Add(new ReceivedRecord(filtersText ? Filter(body, GmcpText.Filter) : Clean(body, TelnetCharset.Utf8), RecordKind.Gmcp));
         else if (_command == TelnetCode.MsdpOption && negotiation.TakesMsdp)
             records.Add(new ReceivedRecord(filtersText ? Filter(body, TelnetMessages.FilterMsdp) : Copy(body), RecordKind.Msdp));
+    }
+
+    private void StartInflating()
+    {
+        if (negotiation.TryStartCompressedInput())
+            (_compressed ??= new CompressedInput()).Start();
+        else
+            Failure = "compressed input that was not agreed";
     }
 
     private void CheckLimits()

@@ -18,8 +18,9 @@ internal static class TelnetInputs
             "FF FB 27 FF FA 27 00 00 'CLIENT_NAME' 01 'x' 02 01 'y' 03 'CLIENT_VERSION' 01 '1' FF F0", "FF FA 27 02 00 'CHARSET' 01 'LATIN1' 00 'MTTS' 01 '9' FF F0", "FF FC 27", "FF FC 18", "FF FB 03", "FF FD 03", "FF FE 03",
             "FF FD 19", "FF FE 19", "FF FD C9", "FF FE C9", "FF FA C9 'Core.Hello {\"client\":\"Mudlet\"}' FF F0", "FF FA C9 'Core.Ping' FF FD 19",
             "FF FD 2A", "FF FB 2A", "FF FA 2A 01 ';UTF-8;ISO-8859-1' FF F0", "FF FA 2A 01 '[TTABLE]' 01 ' US-ASCII KOI8-R' FF F0", "FF FA 2A 02 'ISO-8859-1' FF F0", "FF FA 2A 03 FF F0",
-            "FF FD 56", "FF FE 56", "FF FD 01", "FF FE 01", "FF FB 22", "FF FA FF F0",
+            "FF FD 56", "FF FE 56", "FF FD 57", "FF FE 57", "FF FA 57 FF F0", "FF FD 01", "FF FE 01", "FF FB 22", "FF FA FF F0",
         }.Select(TelnetScene.Bytes),
+        [.. TelnetScene.Bytes("FF FD 57 FF FA 57 FF F0"), .. TelnetScene.Compress("'look' 0D 0A FF FD 19 'x'")],
         Encoding.ASCII.GetBytes(new string('y', 70)),
         [.. Enumerable.Repeat(TelnetScene.Bytes("FF FD 01"), 40).SelectMany(request => request)],
     ];

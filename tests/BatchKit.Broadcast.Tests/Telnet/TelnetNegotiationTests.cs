@@ -10,12 +10,12 @@ public sealed class TelnetNegotiationTests
     {
         var scene = new TelnetScene(new TelnetOptions { Offered = TelnetFeatures.All });
 
-        Assert.Equal(Bytes("FF FD 18 FF FD 1F FF FD 27 FF FB 03 FF FB 19 FF FB 2A FF FB C9 FF FB 56"), scene.Sent);
+        Assert.Equal(Bytes("FF FD 18 FF FD 1F FF FD 27 FF FB 03 FF FB 19 FF FB 2A FF FB C9 FF FB 56 FF FB 57"), scene.Sent);
     }
 
     [Fact]
     public void Suppressing_go_ahead_is_not_offered_unless_asked_for() =>
-        Assert.Equal(Bytes("FF FD 18 FF FD 1F FF FD 27 FF FB 19 FF FB 2A FF FB C9 FF FB 56"), new TelnetScene(new TelnetOptions()).Sent);
+        Assert.Equal(Bytes("FF FD 18 FF FD 1F FF FD 27 FF FB 19 FF FB 2A FF FB C9 FF FB 56 FF FB 57"), new TelnetScene(new TelnetOptions()).Sent);
 
     [Fact]
     public void A_server_that_offers_nothing_sends_nothing() => Assert.Empty(new TelnetScene().Sent);
@@ -37,6 +37,7 @@ public sealed class TelnetNegotiationTests
     [InlineData("FF FD 01", "FF FC 01")]
     [InlineData("FF FB 22", "FF FE 22")]
     [InlineData("FF FC 22 FF FE 01", "")]
+    [InlineData("FF FD 57 FF FE 57", "FF FB 57 FF FC 57")]
     [InlineData("FF FD 19 FF FD 19 FF FD 19", "FF FB 19")]
     [InlineData("FF FD 19 FF FE 19 FF FE 19", "FF FB 19 FF FC 19")]
     [InlineData("FF FB 1F FF FC 1F FF FB 1F", "FF FD 1F FF FE 1F FF FD 1F")]

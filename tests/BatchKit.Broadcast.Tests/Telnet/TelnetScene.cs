@@ -1,3 +1,4 @@
+using System.IO.Compression;
 using System.Text;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Receiving;
@@ -56,6 +57,17 @@ internal sealed class TelnetScene
         return [.. bytes];
     }
 
+    /// <summary>A zlib stream of bytes that are described as <see cref="Bytes"/> says.</summary>
+    public static byte[] Compress(string description) => Compress(Bytes(description));
+
+    public static byte[] Compress(byte[] bytes)
+    {
+        using var compressed = new MemoryStream();
+        using (var zlib = new ZLibStream(compressed, CompressionLevel.Optimal))
+            zlib.Write(bytes);
+        return compressed.ToArray();
+    }
+
     /// <summary>Reads bytes in reads that end at the given places, and once more at the end.</summary>
     public List<(RecordKind Kind, string Text)> Read(byte[] bytes, params IEnumerable<int> cuts)
     {
@@ -85,7 +97,7 @@ internal sealed class TelnetScene
         {
             var isValid = _reader.TryRead(rest, records, out var consumed);
             Assert.Equal(isValid, Failure is null);
-            isMore = records.Count >= RecordBatch.MaxRecords && isValid;
+            isMore = isValid && (records.Count >= RecordBatch.MaxRecords || _reader.HasMore);
             texts.AddRange(records.Select(record => (record.Kind, Encoding.UTF8.GetString(record.Payload.Span))));
             records.Clear();
             rest = rest[consumed..];

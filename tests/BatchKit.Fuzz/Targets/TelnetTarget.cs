@@ -1,3 +1,4 @@
+using System.IO.Compression;
 using System.Text.Unicode;
 using BatchKit.Broadcast;
 using BatchKit.Broadcast.Connections;
@@ -8,17 +9,40 @@ using BatchKit.Broadcast.Tests.Telnet;
 
 namespace BatchKit.Fuzz.Targets;
 
-/// <summary>What a telnet client sends is read or refused, is valid text, and gives the same records however it is cut into reads.</summary>
+/// <summary>What a telnet client sends is read or refused, is valid text, and gives the same records however it is cut into reads, and whether it is compressed or not.</summary>
 internal static class TelnetTarget
 {
     private const int MaxRecordBytes = 64;
 
+    // IAC DO 87, and the start of compressed input.
+    private static readonly byte[] Agreement = [255, 253, 87];
+    private static readonly byte[] Start = [255, 250, 87, 255, 240];
+
     public static void Run(byte[] input)
+    {
+        var plain = ReadTwice([.. Agreement, .. input]);
+        ReadTwice([.. Agreement, .. Start, .. input]);
+
+        // A start within compressed input is ignored, so such an input means something else when it is compressed.
+        if (input.AsSpan().IndexOf(Start.AsSpan(0, 3)) < 0)
+            FuzzTarget.Require(plain.SequenceEqual(ReadTwice([.. Agreement, .. Start, .. Compress(input)])), "records don't depend on the compression");
+    }
+
+    private static List<(RecordKind Kind, string Bytes)> ReadTwice(byte[] input)
     {
         var whole = Read(input, readBytes: int.MaxValue);
         var cut = Read(input, readBytes: 1);
 
         FuzzTarget.Require(whole.SequenceEqual(cut), "records don't depend on the reads");
+        return whole;
+    }
+
+    private static byte[] Compress(byte[] input)
+    {
+        using var compressed = new MemoryStream();
+        using (var zlib = new ZLibStream(compressed, CompressionLevel.Fastest))
+            zlib.Write(input);
+        return compressed.ToArray();
     }
 
     private static List<(RecordKind Kind, string Bytes)> Read(byte[] input, int readBytes)
@@ -35,6 +59,7 @@ internal static class TelnetTarget
         }
 
         client.Abort();
+        (reader as IDisposable)?.Dispose();
         return read;
     }
 
@@ -55,7 +80,7 @@ internal static class TelnetTarget
 
             rest = rest[consumed..];
         }
-        while (isValid && records.Count >= RecordBatch.MaxRecords);
+        while (isValid && (records.Count >= RecordBatch.MaxRecords || reader.HasMore));
 
         return isValid;
     }

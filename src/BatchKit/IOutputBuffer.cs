@@ -125,7 +125,7 @@ public interface IOutputBuffer
     /// <remarks>
     /// <para>What a sender has taken is sent, and retried, unchanged. A value arrives where the one that it replaced would have: it may overtake <see cref="Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)"/>s of before, also
     /// to other handles, and is settled with what was written with the replaced one, whose scope or flush reports its loss. It never arrives behind what is written after it. If other messages change the same state, use another key
-    /// after each of them. A larger value whose batch is full goes behind what waits. What a transport has taken is replaced no more, except in the queue of a client of <c>BatchKit.Broadcast</c> that reads slowly: there the newest takes its place too.</para>
+    /// after each of them. A larger value whose batch is full goes behind what waits, and so does one that excludes a connection which the older one does not (<see cref="MessageHeader.ExcludedConnections"/>). What a transport has taken is replaced no more, except in the queue of a client of <c>BatchKit.Broadcast</c> that reads slowly: there the newest takes its place too.</para>
     /// <para>The value replaced counts in <see cref="OutputStatistics.SupersededMessages"/>. Values of known keys allocate nothing. What a handle remembers is its keys that wait: 72 bytes each, which count in <see cref="OutputBufferOptions.MaxBufferedBytes"/> until a sender has taken the value.</para>
     /// </remarks>
     /// <param name="handle">The destination.</param>

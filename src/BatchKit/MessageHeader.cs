@@ -71,6 +71,21 @@ public sealed class MessageHeader
     /// <summary>Copies the header with another time.</summary>
     internal MessageHeader WithTimeToLive(TimeSpan time) => Copy(ContentType, Type, time);
 
+    /// <summary>Whether all who would get an older latest value get the newer one, so that they need not get both.</summary>
+    internal static bool MayReplace(MessageHeader? newer, MessageHeader? older)
+    {
+        if (newer is null || newer.ExcludedConnections.IsDefaultOrEmpty || ReferenceEquals(newer, older))
+            return true;
+        var excluded = older is null ? default : older.ExcludedConnections.AsSpan();
+        foreach (var connection in newer.ExcludedConnections)
+        {
+            if (!excluded.Contains(connection))
+                return false;
+        }
+
+        return true;
+    }
+
     private MessageHeader Copy(string? contentType, string? type, TimeSpan? timeToLive) => new()
     {
         Kind = Kind,

@@ -9,8 +9,8 @@ internal sealed class LatestValues
     private readonly Dictionary<long, LatestPlace> _places = [];
     private LatestSlots? _spare;
 
-    /// <summary>Finds the value that waits. Its sender has not sealed it.</summary>
-    public bool TryFind(long key, out LatestPlace place) => _places.TryGetValue(key, out place) && place.Batch.IsOpen(place.Version);
+    /// <summary>Finds the value that waits, if one with that header may take its place. Its sender has not sealed it.</summary>
+    public bool TryFind(long key, MessageHeader? header, out LatestPlace place) => _places.TryGetValue(key, out place) && place.Batch.IsOpen(place.Version) && place.Batch.MayReplace(place.Slot, header);
 
     /// <summary>Remembers the last message of a batch.</summary>
     public void Add(long key, PendingBatch batch) => _places[key] = new LatestPlace(batch, batch.Version, batch.AddLatest(key, this));

@@ -161,6 +161,8 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         return (_latest ??= values.RentSlots()).Add(new LatestSlot(key, Count - 1, start, _memory.UsedBytes - start));
     }
 
+    public bool MayReplace(int slot, MessageHeader? header) => MessageHeader.MayReplace(header, _memory.HeaderOf(_latest!.MessageOf(slot)));
+
     /// <summary>How many bytes more it would take in a frame with a newer message in the place of a latest value.</summary>
     public int FrameGrowthOf(int slot, int payloadBytes, MessageHeader? header) =>
         GrowthOf(slot, payloadBytes, header) - _memory.SharedBytesGrowth(_latest!.MessageOf(slot), header);

@@ -89,12 +89,12 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     }
 
     /// <summary>Puts a latest value in the place of the one with its key that waits. It has negative bytes when there is no capacity for it, or its encoder failed.</summary>
-    /// <returns>False when none waits, or its batch is too full for a larger one: then it goes behind what waits.</returns>
+    /// <returns>False when none waits that it may replace, or its batch is too full for a larger one: then it goes behind what waits.</returns>
     public bool TryReplace<TPayload>(scoped ref TPayload payload, MessageHeader? header, bool startsRun, out int bytes)
         where TPayload : struct, IMessagePayload, allows ref struct
     {
         bytes = -1;
-        if (_latest is null || !_latest.TryFind(payload.Key, out var place))
+        if (_latest is null || !_latest.TryFind(payload.Key, header, out var place))
             return false;
         var growth = place.Batch.FrameGrowthOf(place.Slot, payload.MaxBytes, header);
         if (growth > 0 && !place.Batch.MayGrowBy(growth, FindMaxBatchBytes()))

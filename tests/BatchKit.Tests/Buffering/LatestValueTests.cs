@@ -42,6 +42,24 @@ public sealed class LatestValueTests
     }
 
     [Fact]
+    public async Task A_value_replaces_none_that_someone_whom_it_excludes_would_get()
+    {
+        var (hall, ana, bob) = (Some.Group(), Some.Connection(), Some.Connection());
+        await using var buffer = Buffer();
+        using (buffer.BeginBufferingScope(hall))
+        {
+            buffer.WriteLatest(hall, 1, Some.Bytes("to all"));
+            buffer.WriteLatest(hall, 1, Some.Bytes("not to Ana"), new MessageHeader { ExcludedConnections = [ana] });
+            buffer.WriteLatest(hall, 1, Some.Bytes("nor to Bob"), new MessageHeader { ExcludedConnections = [ana, bob] });
+            buffer.WriteLatest(hall, 1, Some.Bytes("to Ana"), new MessageHeader { ExcludedConnections = [bob] });
+            buffer.WriteLatest(hall, 1, Some.Bytes("to all again"));
+        }
+
+        Assert.Equal(["to all", "not to Ana", "to all again"], _arrived.Texts);
+        Assert.Equal(2, buffer.GetStatistics().SupersededMessages);
+    }
+
+    [Fact]
     public async Task Keys_count_until_their_values_are_sent_so_that_many_of_them_fill_the_buffer()
     {
         await using var buffer = Buffer(new OutputBufferOptions { MaxBufferedBytes = 64 * 1024, MaxMessageBytes = 1000, Overflow = OverflowPolicy.Fail });

@@ -55,18 +55,18 @@ internal sealed class ObserverTransport : IBatchTransport
     {
         var outcomes = new BatchOutcome[batches.Length];
         for (var index = 0; index < outcomes.Length; index++)
-            outcomes[index] = await TrySendAsync(batches.Span[index]) ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
+            outcomes[index] = await TrySendAsync(batches.Span[index], cancellationToken) ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
         if (outcomes.Contains(BatchOutcome.Refused))
             throw new BatchSendException([.. outcomes], "A player is gone.");
     }
 
-    private async Task<bool> TrySendAsync(MessageBatch batch)
+    private async Task<bool> TrySendAsync(MessageBatch batch, CancellationToken cancellationToken)
     {
         if (!_observers.TryGetValue(batch.Handle, out var observer))
             return false;
         try
         {
-            await observer.ReceiveAsync(batch.Payload.ToArray());
+            await observer.ReceiveAsync(batch.Payload.ToArray()).WaitAsync(cancellationToken);
             return true;
         }
         catch (ClientNotAvailableException)

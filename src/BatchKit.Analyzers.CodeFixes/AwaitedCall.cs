@@ -24,22 +24,24 @@ internal sealed class AwaitedCall : CodeFixProvider
     {
         var root = await context.Document.GetSyntaxRootAsync(context.CancellationToken).ConfigureAwait(false);
         var call = root?.FindCall(context.Span);
-        if (root is null || call?.Statement() is not ExpressionStatementSyntax statement || !statement.MayAwait())
+        var model = await context.Document.GetSemanticModelAsync(context.CancellationToken).ConfigureAwait(false);
+        if (root is null || model is null || call?.Statement() is not ExpressionStatementSyntax statement || !statement.MayAwait(model))
             return;
 
         // A choice of two calls, or a call behind '?.', can't be awaited as it is.
         var value = statement.Value();
-        if (WithoutParentheses(value) != call)
+        if (WithoutForms(value) != call)
             return;
         var awaited = SyntaxFactory.AwaitExpression(SyntaxFactory.Token(SyntaxKind.AwaitKeyword).WithTrailingTrivia(SyntaxFactory.Space), value.WithoutTrivia()).WithTriviaFrom(statement.Expression);
         context.RegisterCodeFix(
             CodeAction.Create(Title, _ => Task.FromResult(context.Document.WithSyntaxRoot(root.ReplaceNode(statement.Expression, awaited))), Title), context.Diagnostics);
     }
 
-    private static ExpressionSyntax WithoutParentheses(ExpressionSyntax value)
+    // The call inside parentheses, or in front of what gives its task another form.
+    private static ExpressionSyntax WithoutForms(ExpressionSyntax value) => value switch
     {
-        while (value is ParenthesizedExpressionSyntax inner)
-            value = inner.Expression;
-        return value;
-    }
+        ParenthesizedExpressionSyntax inner => WithoutForms(inner.Expression),
+        InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax { Name.Identifier.ValueText: "ConfigureAwait" or "AsTask" or "Preserve" } form } => WithoutForms(form.Expression),
+        _ => value,
+    };
 }

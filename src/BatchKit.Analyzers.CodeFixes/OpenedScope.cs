@@ -16,7 +16,7 @@ internal sealed class OpenedScope
     /// <summary>A declaration of one variable, or an expression statement.</summary>
     public StatementSyntax Statement { get; }
 
-    /// <summary>False for a writer, which can't be kept across an await, and for a variable that is only an <see cref="System.IDisposable"/>.</summary>
+    /// <summary>False for a writer, for a variable that is only an <see cref="System.IDisposable"/>, and where no await may stand.</summary>
     public bool IsAsync { get; }
 
     /// <summary>Null where a using declaration would not compile, or would dispose something else.</summary>
@@ -31,7 +31,7 @@ internal sealed class OpenedScope
         return type switch
         {
             { SpecialType: SpecialType.System_IDisposable } or { Name: Writer } => new OpenedScope(statement, isAsync: false),
-            { Name: "BufferingScope" } => new OpenedScope(statement, isAsync: true),
+            { Name: "BufferingScope" } => new OpenedScope(statement, statement.MayAwait(model)),
             _ => null,
         };
     }

@@ -28,10 +28,10 @@ internal sealed class ScopeAroundLoop : CodeFixProvider
         var diagnostic = context.Diagnostics[0];
         var root = await context.Document.GetSyntaxRootAsync(context.CancellationToken).ConfigureAwait(false);
         var parts = diagnostic.AdditionalLocations.Select(location => root?.FindNode(location.SourceSpan, getInnermostNodeForTie: true)).ToArray();
-        if (root is null || parts.FirstOrDefault() is not StatementSyntax loop || parts.ElementAtOrDefault(1) is not ExpressionSyntax output)
+        var model = await context.Document.GetSemanticModelAsync(context.CancellationToken).ConfigureAwait(false);
+        if (root is null || model is null || parts.FirstOrDefault() is not StatementSyntax loop || parts.ElementAtOrDefault(1) is not ExpressionSyntax output)
             return;
         var handle = parts.ElementAtOrDefault(2) as ExpressionSyntax;
-        var model = await context.Document.GetSemanticModelAsync(context.CancellationToken).ConfigureAwait(false);
         var isTyped = model.GetTypeInfo(output, context.CancellationToken).Type is { Name: "TypedOutput" };
         var scope = Open(output, isTyped, handle);
 
@@ -39,7 +39,7 @@ internal sealed class ScopeAroundLoop : CodeFixProvider
         if (model.GetSpeculativeSymbolInfo(loop.SpanStart, scope, SpeculativeBindingOption.BindAsExpression).Symbol is not IMethodSymbol { ReturnType.Name: "BufferingScope" })
             return;
         context.RegisterCodeFix(
-            CodeAction.Create(Title, _ => Task.FromResult(context.Document.WithSyntaxRoot(root.ReplaceNode(loop, Wrap(loop, scope)))), Title), diagnostic);
+            CodeAction.Create(Title, _ => Task.FromResult(context.Document.WithSyntaxRoot(root.ReplaceNode(loop, Wrap(loop, scope, loop.MayAwait(model))))), Title), diagnostic);
     }
 
     private static ExpressionSyntax Open(ExpressionSyntax output, bool isTyped, ExpressionSyntax? handle)
@@ -48,10 +48,10 @@ internal sealed class ScopeAroundLoop : CodeFixProvider
         return SyntaxFactory.ParseExpression($"{called}{(isTyped ? ".Buffer" : "")}.BeginBufferingScope({handle?.WithoutTrivia()})");
     }
 
-    private static UsingStatementSyntax Wrap(StatementSyntax loop, ExpressionSyntax scope)
+    private static UsingStatementSyntax Wrap(StatementSyntax loop, ExpressionSyntax scope, bool isAsync)
     {
         var wrapped = SyntaxFactory.UsingStatement(declaration: null, scope, SyntaxFactory.Block(loop.WithoutLeadingTrivia()));
-        if (loop.MayAwait())
+        if (isAsync)
             wrapped = wrapped.WithAwaitKeyword(SyntaxFactory.Token(SyntaxKind.AwaitKeyword));
         return wrapped.WithLeadingTrivia(loop.GetLeadingTrivia())
             .WithTrailingTrivia(loop.GetTrailingTrivia().Where(static trivia => trivia.IsKind(SyntaxKind.EndOfLineTrivia)))

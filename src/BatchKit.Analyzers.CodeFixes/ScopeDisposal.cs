@@ -56,7 +56,7 @@ internal sealed class ScopeDisposal : CodeFixProvider
     {
         var opened = scope.Statement as LocalDeclarationStatementSyntax ?? Declare(names.Take(scope.Statement, "scope"), ((ExpressionStatementSyntax)scope.Statement).Value());
         var disposed = opened.WithoutLeadingTrivia().WithUsingKeyword(SyntaxFactory.Token(SyntaxKind.UsingKeyword));
-        if (scope.IsAsync && scope.Statement.MayAwait())
+        if (scope.IsAsync)
             disposed = disposed.WithAwaitKeyword(SyntaxFactory.Token(SyntaxKind.AwaitKeyword));
         return disposed.WithTriviaFrom(scope.Statement).WithAdditionalAnnotations(Formatter.Annotation);
     }

@@ -19,15 +19,17 @@ internal static class SyntaxContext
     public static ExpressionSyntax Value(this ExpressionStatementSyntax statement) => statement.Expression is AssignmentExpressionSyntax discard ? discard.Right : statement.Expression;
 
     /// <summary>True where <c>await</c> may stand without a change of the method's signature.</summary>
-    public static bool MayAwait(this SyntaxNode node)
+    public static bool MayAwait(this SyntaxNode node, SemanticModel model)
     {
-        if (node.Ancestors().Any(IsUnsafe))
+        if (node.Ancestors().Any(IsUnsafe) || HasReferences(node, model))
             return false;
         foreach (var outer in node.Ancestors())
         {
             switch (outer)
             {
                 case LockStatementSyntax:
+                case UsingStatementSyntax { Expression: { } resource } when model.GetTypeInfo(resource).Type is { IsRefLikeType: true }:
+                case ForEachStatementSyntax each when model.GetForEachStatementInfo(each).GetEnumeratorMethod is { ReturnType.IsRefLikeType: true }:
                     return false;
                 case AnonymousFunctionExpressionSyntax lambda:
                     return lambda.AsyncKeyword.IsKind(SyntaxKind.AsyncKeyword);
@@ -41,6 +43,16 @@ internal static class SyntaxContext
         }
 
         return false;
+    }
+
+    // No await may stand between two uses of a span or of a 'ref' variable. Whether another use follows is not looked at.
+    private static bool HasReferences(SyntaxNode node, SemanticModel model)
+    {
+        var function = model.GetEnclosingSymbol(node.SpanStart);
+        return model.LookupSymbols(node.SpanStart).OfType<ILocalSymbol>().Any(local =>
+            (local.RefKind != RefKind.None || local.Type.IsRefLikeType)
+            && SymbolEqualityComparer.Default.Equals(local.ContainingSymbol, function)
+            && local.DeclaringSyntaxReferences.Any(declared => declared.Span.End <= node.SpanStart));
     }
 
     private static bool IsUnsafe(SyntaxNode node) => node switch

@@ -99,6 +99,10 @@ public sealed class ScopeTests
 
     [Theory]
     [InlineData("switch (items.Count) { case 1: output.{|BK0003:BeginBufferingScope|}(player); break; }")]
+    [Fact]
+    public Task The_fix_does_not_await_where_references_are_alive() => AnalyzerCheck.FixesAsync<ScopeAnalyzer, ScopeDisposal>(
+        "using (new Lock().EnterScope()) { output.{|BK0003:BeginBufferingScope|}(player); }", "using (new Lock().EnterScope()) { using var scope = output.BeginBufferingScope(player); }");
+
     [InlineData("if (items.Count > 0) output.{|BK0003:BeginBufferingScope|}(player);")]
     [InlineData("output?.{|BK0003:BeginWriting|}(player);")]
     [InlineData("object scope = output.{|BK0003:BeginBufferingScope|}(player);")]

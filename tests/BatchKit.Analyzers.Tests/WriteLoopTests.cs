@@ -104,6 +104,14 @@ public sealed class WriteLoopTests
             foreach (var item in items)
                 ((IOutputBuffer)any).Write(player, item);
         }
+    [Theory]
+    [InlineData("using (new Lock().EnterScope())\n{", "\n}")]
+    [InlineData("Span<int> counts = [0];\n{", "\n}\ncounts[0] = 1;")]
+    [InlineData("ref var count = ref (new int[1])[0];\n{", "\n}\ncount = 1;")]
+    public Task The_fix_does_not_await_where_references_are_alive(string before, string behind) => AnalyzerCheck.FixesAsync<WriteLoopAnalyzer, ScopeAroundLoop>(
+        $"{before}\n    foreach (var item in items)\n        output.{{|BK0002:Write|}}(player, item);{behind}",
+        $"{before}\n    using (output.BeginBufferingScope(player))\n    {{\n        foreach (var item in items)\n            output.Write(player, item);\n    }}{behind}");
+
         """,
         isAsync: false);
 

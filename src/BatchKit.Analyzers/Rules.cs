@@ -24,7 +24,7 @@ internal static class Rules
         "The scope ends at the return of the async method that opened it: its caller's writes are not covered. Open it in the method that owns the loop, or return it from a method that is not async.");
 
     public static readonly DiagnosticDescriptor NotAwaited = Misuse(
-        "BK0006", "A write or a flush is not awaited", "'{0}' is not awaited, so no one learns of a message that was lost. {1}.");
+        "BK0006", "A write, a flush or a scope's end is not awaited", "'{0}' is not awaited, so no one learns of a message that was lost. {1}.");
 
     public static readonly DiagnosticDescriptor BufferInEncoder = Misuse(
         "BK0007", "An encoder uses a buffer or a scope", "An encoder may only write to its memory: '{0}' throws InvalidOperationException");

@@ -1,3 +1,4 @@
+using System;
 using System.Linq;
 using Microsoft.CodeAnalysis;
 using Microsoft.CodeAnalysis.CSharp.Syntax;
@@ -12,6 +13,21 @@ internal static class Symbols
     {
         var declared = method.ReducedFrom ?? method;
         return declared.IsExtensionMethod ? declared.Parameters[0].Type : declared.ContainingType;
+    }
+
+    /// <summary>True for "ReadLine" and "Read", which begin with "Read"; false for "Ready".</summary>
+    public static bool BeginsWithWord(this string name, string word) =>
+        name.StartsWith(word, StringComparison.Ordinal) && (name.Length == word.Length || !char.IsLower(name[word.Length]));
+
+    /// <summary>True for a call that gives a task another form, and does not wait for it.</summary>
+    public static bool IsTaskForm(this IInvocationOperation call) => call.TargetMethod.Name is "ConfigureAwait" or "AsTask" or "Preserve";
+
+    /// <summary>The operation of the whole body that an operation is part of.</summary>
+    public static IOperation Root(this IOperation operation)
+    {
+        while (operation.Parent is { } outer)
+            operation = outer;
+        return operation;
     }
 
     /// <summary>The expression that a method is called on; null for the type itself.</summary>

@@ -17,48 +17,44 @@ internal sealed class ScopeAnalyzer() : BufferAnalyzer(OperationKind.Invocation,
         var opening = (IInvocationOperation)context.Operation;
         if (!buffers.IsOpening(opening))
             return;
-        var isAmbient = BufferTypes.HandleOf(opening) is null;
-        switch (opening.Consumer())
-        {
-            case var consumer when buffers.IsWriter(opening.TargetMethod.ReturnType):
-                if (IsNeverDisposed(consumer))
-                    Report(Rules.OpenScope, "Begin it with 'using'");
-                break;
-            case IExpressionStatementOperation:
-                Report(Rules.OpenScope, isAmbient ? UseUsing : $"{UseUsing}, or write '_ =' and end it with EndBufferingScope");
-                break;
-            case ISimpleAssignmentOperation { Target: IMemberReferenceOperation member }:
-                ReportKept(member.Member);
-                break;
-            case IFieldInitializerOperation initializer:
-                ReportKept(initializer.InitializedFields[0]);
-                break;
-            case IPropertyInitializerOperation initializer:
-                ReportKept(initializer.InitializedProperties[0]);
-                break;
-            case ISimpleAssignmentOperation { Target: IDiscardOperation } when isAmbient:
-            case IVariableInitializerOperation { Parent: IVariableDeclaratorOperation unused } when UsesOf(unused).Length == 0 && !IsUsing(unused):
-                Report(Rules.OpenScope, UseUsing);
-                break;
-            case IReturnOperation:
-            case IVariableInitializerOperation { Parent: IVariableDeclaratorOperation used } when UsesOf(used).Any(static use => use.Consumer() is IReturnOperation):
-                if (isAmbient && opening.Function(context.ContainingSymbol) is { IsAsync: true })
-                    Report(Rules.LostAmbientScope);
-                break;
-        }
-
-        void ReportKept(ISymbol member)
-        {
-            if (!HasLimit(opening))
-                Report(Rules.ScopeInField, member.Name);
-        }
-
-        void Report(DiagnosticDescriptor rule, params object[] arguments) => context.ReportDiagnostic(Diagnostic.Create(rule, opening.NameLocation(), arguments));
+        var misuse = buffers.IsWriter(opening.TargetMethod.ReturnType) ? OfWriter(opening) : OfScope(opening, context.ContainingSymbol);
+        if (misuse is var (rule, argument))
+            context.ReportDiagnostic(Diagnostic.Create(rule, opening.NameLocation(), argument));
     }
 
-    // A writer can't leave its method but by a return.
-    private static bool IsNeverDisposed(IOperation? consumer) => consumer switch
+    private static (DiagnosticDescriptor Rule, string? Argument)? OfWriter(IInvocationOperation opening) =>
+        IsNeverDisposed(opening, opening.Consumer()) ? (Rules.OpenScope, "Begin it with 'using'") : null;
+
+    private static (DiagnosticDescriptor Rule, string? Argument)? OfScope(IInvocationOperation opening, ISymbol containing) => opening.Consumer() switch
     {
+        IExpressionStatementOperation => (Rules.OpenScope, IsAmbient(opening) ? UseUsing : $"{UseUsing}, or write '_ =' and end it with EndBufferingScope"),
+        ISimpleAssignmentOperation { Target: IDiscardOperation } => IsAmbient(opening) ? (Rules.OpenScope, UseUsing) : null,
+        IVariableInitializerOperation { Parent: IVariableDeclaratorOperation local } => IsUsing(local) ? null : OfLocal(opening, UsesOf(local), containing),
+        IReturnOperation => OfReturned(opening, containing),
+        _ => OfKept(opening, ScopeKeeper.Of(opening)),
+    };
+
+    private static (DiagnosticDescriptor Rule, string? Argument)? OfLocal(IInvocationOperation opening, ImmutableArray<IOperation> uses, ISymbol containing)
+    {
+        if (uses.Length == 0)
+            return (Rules.OpenScope, UseUsing);
+        if (uses.Any(static use => use.Consumer() is IReturnOperation))
+            return OfReturned(opening, containing);
+        return uses.Any(IsDisposal) ? null : OfKept(opening, uses.Select(ScopeKeeper.Of).FirstOrDefault(static member => member is not null));
+    }
+
+    private static (DiagnosticDescriptor Rule, string? Argument)? OfReturned(IInvocationOperation opening, ISymbol containing) =>
+        IsAmbient(opening) && opening.Function(containing) is { IsAsync: true } ? (Rules.LostAmbientScope, null) : null;
+
+    private static (DiagnosticDescriptor Rule, string? Argument)? OfKept(IInvocationOperation opening, ISymbol? member) =>
+        member is null || HasLimit(opening) ? null : (Rules.ScopeInField, member.Name);
+
+    private static bool IsAmbient(IInvocationOperation opening) => BufferTypes.HandleOf(opening) is null;
+
+    // A writer can't leave its method but by a return.
+    private static bool IsNeverDisposed(IInvocationOperation opening, IOperation? consumer) => consumer switch
+    {
+        IInvocationOperation call => call.Instance == opening && call.TargetMethod.Name != "Dispose",
         IExpressionStatementOperation or ISimpleAssignmentOperation { Target: IDiscardOperation } => true,
         IVariableInitializerOperation { Parent: IVariableDeclaratorOperation kept } => !IsUsing(kept) && !UsesOf(kept).Any(static use => use.Consumer() is IReturnOperation || use.Parent is IInvocationOperation { TargetMethod.Name: "Dispose" }),
         _ => false,
@@ -76,11 +72,9 @@ internal sealed class ScopeAnalyzer() : BufferAnalyzer(OperationKind.Invocation,
         return outer is IUsingOperation or IUsingDeclarationOperation;
     }
 
-    private static ImmutableArray<IOperation> UsesOf(IVariableDeclaratorOperation declared)
-    {
-        IOperation root = declared;
-        while (root.Parent is { } outer)
-            root = outer;
-        return [.. root.Descendants().Where(part => part is ILocalReferenceOperation use && SymbolEqualityComparer.Default.Equals(use.Local, declared.Symbol))];
-    }
+    // A call behind '?.' is taken for one.
+    private static bool IsDisposal(IOperation use) => use.Consumer() is IInvocationOperation { TargetMethod.Name: "Dispose" or "DisposeAsync" } or IConditionalAccessOperation or IUsingOperation;
+
+    private static ImmutableArray<IOperation> UsesOf(IVariableDeclaratorOperation declared) =>
+        [.. declared.Root().Descendants().Where(part => part is ILocalReferenceOperation use && SymbolEqualityComparer.Default.Equals(use.Local, declared.Symbol))];
 }

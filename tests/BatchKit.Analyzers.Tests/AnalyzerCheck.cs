@@ -24,6 +24,10 @@ internal static class AnalyzerCheck
     public static Task ReportsInMembersAsync<TAnalyzer>(string members)
         where TAnalyzer : DiagnosticAnalyzer, new() => RunAsync<TAnalyzer, EmptyCodeFixProvider>(InClass(members), fixedSource: null);
 
+    /// <summary>Checks the message at the mark <c>{|#0:call|}</c> in members.</summary>
+    public static Task ReportsInMembersAsync<TAnalyzer>(string members, DiagnosticDescriptor rule, string argument)
+        where TAnalyzer : DiagnosticAnalyzer, new() => RunAsync<TAnalyzer, EmptyCodeFixProvider>(InClass(members), fixedSource: null, expected: new DiagnosticResult(rule).WithLocation(0).WithArguments(argument));
+
     /// <summary>Checks what a fix makes of statements. The result has marks for what is still reported.</summary>
     public static Task FixesAsync<TAnalyzer, TFix>(string body, string fixedBody, bool isAsync = true)
         where TAnalyzer : DiagnosticAnalyzer, new()
@@ -49,7 +53,7 @@ internal static class AnalyzerCheck
         where TAnalyzer : DiagnosticAnalyzer, new()
         where TFix : CodeFixProvider, new() => RunAsync<TAnalyzer, TFix>(InProgram(statements), InProgram(fixedStatements), OutputKind.ConsoleApplication);
 
-    private static Task RunAsync<TAnalyzer, TFix>(string source, string? fixedSource, OutputKind kind = OutputKind.DynamicallyLinkedLibrary, int fixes = 1)
+    private static Task RunAsync<TAnalyzer, TFix>(string source, string? fixedSource, OutputKind kind = OutputKind.DynamicallyLinkedLibrary, int fixes = 1, DiagnosticResult? expected = null)
         where TAnalyzer : DiagnosticAnalyzer, new()
         where TFix : CodeFixProvider, new()
     {
@@ -70,6 +74,8 @@ internal static class AnalyzerCheck
             test.FixedState.MarkupHandling = MarkupMode.Allow;
         }
 
+        if (expected is { } result)
+            test.ExpectedDiagnostics.Add(result);
         test.TestState.OutputKind = kind;
         test.TestState.AdditionalReferences.AddRange(References);
         return test.RunAsync(TestContext.Current.CancellationToken);

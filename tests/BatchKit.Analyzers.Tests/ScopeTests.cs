@@ -15,6 +15,8 @@ public sealed class ScopeTests
     [InlineData("output?.{|BK0003:BeginBufferingScope|}(player);")]
     [InlineData("_ = typed?.Buffer?.{|BK0003:BeginBufferingScope|}();")]
     [InlineData("output?.{|BK0003:BeginWriting|}(player);")]
+    [InlineData("output.{|BK0003:BeginWriting|}(player).Write(\"text\");")]
+    [InlineData("var isWritten = output?.{|BK0003:BeginWriting|}(player).TryWrite(new byte[1]);")]
     public Task A_scope_that_nothing_disposes_is_reported(string opening) => AnalyzerCheck.ReportsAsync<ScopeAnalyzer>(opening);
 
     [Theory]
@@ -32,6 +34,7 @@ public sealed class ScopeTests
     [InlineData("var lines = output.BeginWriting(player); try { lines.Write(\"text\"); } finally { lines.Dispose(); }")]
     [InlineData("_ = output.BeginBufferingScope(player); output.EndBufferingScope(player);")]
     [InlineData("var scopes = items.Select(item => output.BeginBufferingScope(item)).ToList(); scopes.ForEach(scope => scope.Dispose());")]
+    [InlineData("output.BeginWriting(player).Dispose();")]
     public Task A_scope_that_is_disposed_is_not_reported(string opening) => AnalyzerCheck.ReportsAsync<ScopeAnalyzer>(opening);
 
     [Theory]
@@ -39,7 +42,26 @@ public sealed class ScopeTests
     [InlineData("private BufferingScope? _scope; private void Open() { _scope = items.Count > 0 ? output.{|BK0004:BeginBufferingScope|}() : null; }")]
     [InlineData("private BufferingScope Scope { get; set; } private void Open() => Scope = output.{|BK0004:BeginBufferingScope|}(player, maxHold: null);")]
     [InlineData("private readonly BufferingScope _scope = output.{|BK0004:BeginBufferingScope|}(player);")]
+    [InlineData("private BufferingScope _scope; private void Open() { var scope = output.{|BK0004:BeginBufferingScope|}(player); _scope = scope; }")]
+    [InlineData("private BufferingScope? _scope; private void Open() => _scope ??= output.{|BK0004:BeginBufferingScope|}();")]
+    [InlineData("private int _count; private BufferingScope _scope; private void Open() => (_count, _scope) = (1, output.{|BK0004:BeginBufferingScope|}(player));")]
+    [InlineData("private readonly BufferingScope[] _scopes = new BufferingScope[1]; private void Open() => _scopes[0] = output.{|BK0004:BeginBufferingScope|}(player);")]
+    [InlineData("private readonly Dictionary<string, BufferingScope> _scopes = []; private void Open() => _scopes.Add(\"\", output.{|BK0004:BeginBufferingScope|}(player));")]
+    [InlineData("private readonly Dictionary<string, BufferingScope> _scopes = []; private void Open() { var scope = output.{|BK0004:BeginBufferingScope|}(player); _scopes.TryAdd(\"\", scope); }")]
     public Task A_scope_without_a_limit_in_a_field_is_reported(string members) => AnalyzerCheck.ReportsInMembersAsync<ScopeAnalyzer>(members);
+
+    [Fact]
+    public Task The_field_of_a_collection_is_named() => AnalyzerCheck.ReportsInMembersAsync<ScopeAnalyzer>(
+        "private readonly Dictionary<string, BufferingScope> _scopes = []; private void Open() => _scopes[\"\"] = output.{|#0:BeginBufferingScope|}(player);", Rules.ScopeInField, "_scopes");
+
+    [Theory]
+    [InlineData("var scopes = new Dictionary<string, BufferingScope>(); scopes[\"\"] = output.BeginBufferingScope(player);")]
+    [InlineData("var scopes = new List<BufferingScope>(); scopes.Add(output.BeginBufferingScope(player));")]
+    [InlineData("var (count, scope) = (1, output.BeginBufferingScope(player));")]
+    [InlineData("var scope = output.BeginBufferingScope(player); Current.Value = scope; try { } finally { scope.Dispose(); }")]
+    [InlineData("using var scope = output.BeginBufferingScope(player); Current.Value = scope;")]
+    public Task A_scope_that_its_method_disposes_or_keeps_in_a_variable_is_not_reported(string opening) =>
+        AnalyzerCheck.ReportsInMembersAsync<ScopeAnalyzer>($"private static readonly AsyncLocal<BufferingScope> Current = new(); private void Run() {{ {opening} }}");
 
     [Fact]
     public Task A_scope_with_a_limit_may_be_kept() => AnalyzerCheck.ReportsInMembersAsync<ScopeAnalyzer>(
@@ -78,6 +100,10 @@ public sealed class ScopeTests
     public Task The_fix_compiles_beside_other_names_and_types(string opening, string disposed, bool isAsync) => AnalyzerCheck.FixesAsync<ScopeAnalyzer, ScopeDisposal>(opening, disposed, isAsync);
 
     [Fact]
+    public Task The_fix_does_not_await_where_references_are_alive() => AnalyzerCheck.FixesAsync<ScopeAnalyzer, ScopeDisposal>(
+        "using (new Lock().EnterScope()) { output.{|BK0003:BeginBufferingScope|}(player); }", "using (new Lock().EnterScope()) { using var scope = output.BeginBufferingScope(player); }");
+
+    [Fact]
     public Task The_fix_hides_no_field() => AnalyzerCheck.FixesInMembersAsync<ScopeAnalyzer, ScopeDisposal>(
         "private readonly int scope = 1; private void Run() { output.{|BK0003:BeginBufferingScope|}(player); }",
         "private readonly int scope = 1; private void Run() { using var scope2 = output.BeginBufferingScope(player); }");
@@ -98,11 +124,8 @@ public sealed class ScopeTests
     public Task The_fix_disposes_nothing_but_the_scope(string opening) => AnalyzerCheck.FixesNothingAsync<ScopeAnalyzer, ScopeDisposal>(opening);
 
     [Theory]
+    [InlineData("output.{|BK0003:BeginWriting|}(player).Write(\"text\");")]
     [InlineData("switch (items.Count) { case 1: output.{|BK0003:BeginBufferingScope|}(player); break; }")]
-    [Fact]
-    public Task The_fix_does_not_await_where_references_are_alive() => AnalyzerCheck.FixesAsync<ScopeAnalyzer, ScopeDisposal>(
-        "using (new Lock().EnterScope()) { output.{|BK0003:BeginBufferingScope|}(player); }", "using (new Lock().EnterScope()) { using var scope = output.BeginBufferingScope(player); }");
-
     [InlineData("if (items.Count > 0) output.{|BK0003:BeginBufferingScope|}(player);")]
     [InlineData("output?.{|BK0003:BeginWriting|}(player);")]
     [InlineData("object scope = output.{|BK0003:BeginBufferingScope|}(player);")]

@@ -16,10 +16,13 @@ internal sealed class EncoderAnalyzer() : BufferAnalyzer(OperationKind.DelegateC
             return;
         foreach (var call in body.DescendantsAndSelf().OfType<IInvocationOperation>())
         {
-            if (buffers.IsBufferCall(call) || buffers.IsScope(call.TargetMethod.ContainingType))
+            if ((buffers.IsBufferCall(call) || buffers.IsScope(call.TargetMethod.ContainingType)) && !IsHarmless(call.TargetMethod.Name))
                 context.ReportDiagnostic(Diagnostic.Create(Rules.BufferInEncoder, call.NameLocation(), call.TargetMethod.Name));
         }
     }
+
+    // What takes no handle's lock, and ends no scope, does not throw.
+    private static bool IsHarmless(string method) => method is "GetHealth" or "IsDeliveredLocally" or "Create" or "AsBufferWriter" or "Equals" or "GetHashCode";
 
     // A method of another file is not looked at: its meaning is not at hand here.
     private static IOperation? BodyOf(IDelegateCreationOperation encoder, OperationAnalysisContext context)

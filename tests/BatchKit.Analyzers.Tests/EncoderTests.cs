@@ -10,6 +10,7 @@ public sealed class EncoderTests
     [InlineData("output.Write(player, 8, 1, (memory, state) => { typed.{|BK0007:TryWrite|}(player, state); return 0; });")]
     [InlineData("MessageEncoder<int> encode = (memory, state) => output.{|BK0007:EndBufferingScope|}(player) ? 1 : 0;")]
     [InlineData("output.Write(player, 8, 1, Encode); int Encode(Span<byte> memory, int state) { output.{|BK0007:Write|}(player, \"text\"); return 0; }")]
+    [InlineData("OutputBuffer own = null; output.Write(player, 8, own, static (memory, state) => (int)state.{|BK0007:GetStatistics|}().OpenScopes);")]
     public Task A_buffer_or_a_scope_in_an_encoder_is_reported(string write) => AnalyzerCheck.ReportsAsync<EncoderAnalyzer>(write);
 
     [Fact]
@@ -25,5 +26,6 @@ public sealed class EncoderTests
     [Theory]
     [InlineData("output.Write(player, 8, items, static (memory, state) => { memory[0] = (byte)state.Count; return 1; });")]
     [InlineData("Func<int, int> other = state => { output.Write(player, \"text\"); return 0; };")]
+    [InlineData("OutputBuffer own = null; output.Write(player, 8, own, static (memory, state) => { memory[0] = (byte)state.GetHealth().Status; return 1; });")]
     public Task An_encoder_that_only_writes_its_memory_is_not_reported(string write) => AnalyzerCheck.ReportsAsync<EncoderAnalyzer>(write);
 }

@@ -10,11 +10,11 @@ namespace BatchKit.Analyzers;
 /// <summary>A loop that repeats a call many times at once: not one that retries, waits between its iterations, or runs for as long as the program does.</summary>
 internal static class BulkLoop
 {
-    // A source with such a name lasts as long as the program or a connection does.
-    private static readonly string[] Streams = ["ReadAll", "Consum", "Subscri", "Watch", "Listen", "Receive", "Stream"];
+    // An asynchronous source whose name begins with such a verb lasts as long as the program or a connection does.
+    private static readonly string[] Streams = ["ReadAll", "Consume", "Subscribe", "Watch", "Listen", "Receive", "Stream"];
 
-    /// <summary>Finds the loop around a call, or the call that repeats the lambda around it.</summary>
-    public static IOperation? Around(IOperation call)
+    /// <summary>Finds the loop around a call, or the call that repeats the function around it. A task that the loop starts may run longer than the loop.</summary>
+    public static IOperation? Around(IOperation call, bool alsoInTasks = false)
     {
         var exits = new List<ILabelSymbol>();
         var leavesFunction = false;
@@ -40,25 +40,35 @@ internal static class BulkLoop
                     if (!exits.Contains(loop.ExitLabel, SymbolEqualityComparer.Default))
                         return loop;
                     break;
+                case IAnonymousFunctionOperation when alsoInTasks && TakerOf(outer) is { TargetMethod: { Name: "Run", ContainingType.Name: "Task" } }:
+                    leavesFunction = false;
+                    break;
                 case IAnonymousFunctionOperation:
-                    return outer.Parent?.Parent?.Parent is IInvocationOperation repeater && Repeats(repeater.TargetMethod) ? repeater : null;
-                case ILocalFunctionOperation:
-                    return null;
+                    return RepeaterOf(outer);
+                case ILocalFunctionOperation local:
+                    return local.Root().Descendants().OfType<IMethodReferenceOperation>()
+                        .Where(reference => SymbolEqualityComparer.Default.Equals(reference.Method, local.Symbol)).Select(RepeaterOf).FirstOrDefault(static repeater => repeater is not null);
             }
         }
 
         return null;
     }
 
+    private static IInvocationOperation? RepeaterOf(IOperation function) => TakerOf(function) is { } taker && Repeats(taker.TargetMethod) ? taker : null;
+
+    private static IInvocationOperation? TakerOf(IOperation function) => function.Parent?.Parent?.Parent as IInvocationOperation;
+
     private static bool Repeats(IMethodSymbol method) => (method.ContainingType.Name, method.Name)
-        is ("Enumerable", "Select") or ("List" or "Array", "ForEach") or ("Parallel", "For" or "ForAsync" or "ForEach" or "ForEachAsync");
+        is ("Enumerable", "Select" or "SelectMany") or ("List" or "Array", "ForEach") or ("Parallel", "For" or "ForAsync" or "ForEach" or "ForEachAsync");
 
     private static bool IsBulk(ILoopOperation loop)
     {
         var ends = loop switch
         {
             // An asynchronous source is a query if something is called for it; a variable may be anything.
-            IForEachLoopOperation each => !Calls(each.Collection, IsStream) && (!each.IsAsynchronous || Calls(each.Collection, static _ => true)),
+            IForEachLoopOperation { IsAsynchronous: true } each =>
+                !Calls(each.Collection, static name => Streams.Any(name.BeginsWithWord)) && Calls(each.Collection, static name => name is not ("WithCancellation" or "ConfigureAwait")),
+            IForEachLoopOperation each => !Calls(each.Collection, static name => name == "GetConsumingEnumerable"),
             IForLoopOperation { Condition: { } condition } => Counts(condition),
             IWhileLoopOperation { Condition: { } condition } => Counts(condition),
             _ => false,
@@ -71,8 +81,6 @@ internal static class BulkLoop
         !condition.DescendantsAndSelf().Any(static part => part is IAwaitOperation)
         && (Calls(condition, static name => name.StartsWith("Try", StringComparison.Ordinal) || name is "MoveNext" or "Read")
             || condition.DescendantsAndSelf().Any(static part => part is IBinaryOperation { LeftOperand.Type: { } type } binary && IsInteger(type) && IsComparison(binary.OperatorKind)));
-
-    private static bool IsStream(string name) => Streams.Any(word => name.IndexOf(word, StringComparison.Ordinal) >= 0);
 
     private static bool IsInteger(ITypeSymbol type) => type.SpecialType is >= SpecialType.System_SByte and <= SpecialType.System_UInt64;
 

@@ -51,10 +51,10 @@ internal sealed class SendLoopAnalyzer : DiagnosticAnalyzer
         if (!known.TryGetValue(call.TargetMethod.Name, out var sends) || call.TargetMethod.ReceiverType() is not { } receiver)
             return;
         var advice = sends.FirstOrDefault(send => receiver.IsOrImplements(send.Client)).Advice;
-        if (advice is null || BulkLoop.Around(call) is not { } loop)
+        if (advice is null || BulkLoop.Around(call, alsoInTasks: true) is not { } loop)
             return;
 
-        var write = buffers is null ? null : WriteLoopAnalyzer.FindUnscopedWrite(loop, buffers);
+        var write = buffers is null ? null : WriteLoopAnalyzer.FindUnscopedWrite(loop, buffers, call);
         context.ReportDiagnostic(Diagnostic.Create(Rules.SendLoop, call.NameLocation(), write?.Locations, properties: null, call.TargetMethod.Name, advice));
     }
 

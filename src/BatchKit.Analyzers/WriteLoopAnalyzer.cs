@@ -12,10 +12,13 @@ namespace BatchKit.Analyzers;
 [DiagnosticAnalyzer(LanguageNames.CSharp)]
 internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocation, Rules.WriteLoop)
 {
-    /// <summary>The first write of a loop, if the loop has no scope and one can be opened around it.</summary>
-    public static UnscopedWrite? FindUnscopedWrite(IOperation repeater, BufferTypes buffers)
+    // What these wait for may be an answer to what the loop wrote.
+    private static readonly string[] Waits = ["Read", "Receive", "Wait", "GetResult"];
+
+    /// <summary>The first write of a loop, if the loop has no scope and one can be opened around it. The loop may wait for its writes and for sends like the given one.</summary>
+    public static UnscopedWrite? FindUnscopedWrite(IOperation repeater, BufferTypes buffers, IInvocationOperation? send = null)
     {
-        if (repeater is not ILoopOperation loop || HasScope(loop))
+        if (repeater is not ILoopOperation loop || HasScope(loop) || loop.Body.DescendantsAndSelf().Any(part => WaitsForOthers(part, buffers, send)))
             return null;
         var calls = loop.Body.DescendantsAndSelf().OfType<IInvocationOperation>().Where(buffers.IsBufferCall).ToArray();
         if (calls.Any(static call => call.TargetMethod.Name is "FlushAsync" or "WhenSettledAsync" or "EndBufferingScope"))
@@ -32,6 +35,25 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
             context.ReportDiagnostic(Diagnostic.Create(Rules.WriteLoop, call.NameLocation(), write.Locations));
     }
 
+    // A scope would hold back a prompt until the loop ends, and show the progress of long work when it is over.
+    private static bool WaitsForOthers(IOperation part, BufferTypes buffers, IInvocationOperation? send) => part switch
+    {
+        IAwaitOperation wait => !IsWriteOrSend(wait.Operation, buffers, send),
+        IForEachLoopOperation { IsAsynchronous: true } or IUsingOperation { IsAsynchronous: true } or IUsingDeclarationOperation { IsAsynchronous: true } => true,
+        IReturnOperation { Kind: OperationKind.YieldReturn } => true,
+        IPropertyReferenceOperation { Property: { Name: "Result", ContainingType.Name: "Task" or "ValueTask" } } => true,
+        IInvocationOperation { TargetMethod: var method } => method.ContainingType.Name != "File" && Waits.Any(method.Name.BeginsWithWord),
+        _ => false,
+    };
+
+    private static bool IsWriteOrSend(IOperation task, BufferTypes buffers, IInvocationOperation? send)
+    {
+        while (task is IInvocationOperation { Instance: { } inner } form && form.IsTaskForm())
+            task = inner;
+        return task is IInvocationOperation call
+            && ((IsWrite(call) && buffers.IsBufferCall(call)) || SymbolEqualityComparer.Default.Equals(call.TargetMethod.OriginalDefinition, send?.TargetMethod.OriginalDefinition));
+    }
+
     private static bool IsWrite(IInvocationOperation call) => call.TargetMethod.Name is "Write" or "TryWrite" or "WriteAsync";
 
     // A scope of the whole method, or one that it was handed. Where it is open does not matter: whoever opens one has thought of it.
@@ -43,16 +65,19 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
 
     private static bool IsInvariant(IOperation value, ILoopOperation loop) => value.DescendantsAndSelf().All(part => part switch
     {
-        ILocalReferenceOperation local => IsInvariant(local.Local, loop),
-        IParameterReferenceOperation parameter => IsInvariant(parameter.Parameter, loop),
+        ILocalReferenceOperation or IParameterReferenceOperation or IFieldReferenceOperation or IPropertyReferenceOperation => IsInvariant(Symbol(part)!, loop),
         IInvocationOperation call => call.TargetMethod.ContainingType.Name == "OutputHandle",
-        IFieldReferenceOperation or IPropertyReferenceOperation or IInstanceReferenceOperation or ILiteralOperation or IConversionOperation or IArgumentOperation => true,
+        IInstanceReferenceOperation or ILiteralOperation or IConversionOperation or IArgumentOperation => true,
         _ => false,
     });
 
     private static bool IsInvariant(ISymbol variable, ILoopOperation loop) =>
         !variable.DeclaringSyntaxReferences.Any(declared => declared.SyntaxTree == loop.Syntax.SyntaxTree && loop.Syntax.Span.Contains(declared.Span))
-        && !loop.Descendants().Any(part => Target(part) is { } target && SymbolEqualityComparer.Default.Equals(Symbol(target), variable));
+        && !Changes(loop, variable)
+        && !loop.Root().Descendants().Any(part => part is ILocalFunctionOperation or IAnonymousFunctionOperation && Changes(part, variable));
+
+    private static bool Changes(IOperation code, ISymbol variable) =>
+        code.Descendants().Any(part => Target(part) is { } target && SymbolEqualityComparer.Default.Equals(Symbol(target), variable));
 
     private static IOperation? Target(IOperation operation) => operation switch
     {
@@ -66,6 +91,7 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
     {
         ILocalReferenceOperation local => local.Local,
         IParameterReferenceOperation parameter => parameter.Parameter,
+        IMemberReferenceOperation member => member.Member,
         _ => null,
     };
 

@@ -29,6 +29,13 @@ public sealed class SendLoopTests
     [InlineData("await Parallel.ForEachAsync(items, async (item, stop) => await bus.{|BK0001:Publish|}(item, stop));")]
     [InlineData("while (!stopping.IsCancellationRequested) foreach (var item in items) await bus.{|BK0001:Publish|}(item);")]
     [InlineData("foreach (var item in items) for (var i = 0; i < 3; i++) { try { await bus.{|BK0001:Publish|}(item); break; } catch (TimeoutException) { } }")]
+    [InlineData("foreach (var item in System.IO.File.ReadAllLines(items[0])) await bus.{|BK0001:Publish|}(item);")]
+    [InlineData("List<string> GetSubscribers() => items; foreach (var item in GetSubscribers()) await bus.{|BK0001:Publish|}(item);")]
+    [InlineData("IAsyncEnumerable<string> QueryListenersAsync() => null; await foreach (var item in QueryListenersAsync()) await bus.{|BK0001:Publish|}(item);")]
+    [InlineData("await Task.WhenAll(items.SelectMany(item => new[] { bus.{|BK0001:Publish|}(item) }));")]
+    [InlineData("await Task.WhenAll(items.Select(SendAsync)); async Task SendAsync(string item) => await bus.{|BK0001:Publish|}(item);")]
+    [InlineData("await Task.WhenAll(items.Select(item => Task.Run(() => bus.{|BK0001:Publish|}(item))));")]
+    [InlineData("foreach (var item in items) { var task = Task.Run(async () => { await bus.{|BK0001:Publish|}(item); }); }")]
     public Task A_send_in_a_loop_of_any_kind_is_reported(string loop) => AnalyzerCheck.ReportsAsync<SendLoopAnalyzer>(loop);
 
     [Theory]
@@ -41,6 +48,10 @@ public sealed class SendLoopTests
     [InlineData("foreach (var item in items) { await bus.Publish(item); await Task.Delay(1000); }")]
     [InlineData("var reader = System.Threading.Channels.Channel.CreateUnbounded<string>().Reader; await foreach (var item in reader.ReadAllAsync()) await bus.Publish(item);")]
     [InlineData("IAsyncEnumerable<string> source = null; await foreach (var item in source) await bus.Publish(item);")]
+    [InlineData("IAsyncEnumerable<string> source = null; await foreach (var item in source.WithCancellation(stopping)) await bus.Publish(item);")]
+    [InlineData("IAsyncEnumerable<string> SubscribeAsync() => null; await foreach (var item in SubscribeAsync()) await bus.Publish(item);")]
+    [InlineData("foreach (var item in items) { var task = Task.Run(async () => { while (true) await bus.Publish(item); }); }")]
+    [InlineData("async Task SendAsync(string item) => await bus.Publish(item); await SendAsync(items[0]);")]
     [InlineData("foreach (var item in new BlockingCollection<string>().GetConsumingEnumerable()) await bus.Publish(item);")]
     [InlineData("for (var i = 0; i < 3; i++) { try { await bus.Publish(items); return; } catch (TimeoutException) { } }")]
     [InlineData("for (var i = 0; i < 3; i++) { try { await bus.Publish(items); } catch (TimeoutException) { continue; } break; }")]
@@ -68,6 +79,14 @@ public sealed class SendLoopTests
             }
         }
         """);
+
+    [Fact]
+    public Task There_is_no_fix_where_the_loop_waits_for_an_answer() => AnalyzerCheck.FixesNothingAsync<SendLoopAnalyzer, ScopeAroundLoop>(
+        "foreach (var item in items) { output.Write(player, item); await bus.{|BK0001:Publish|}(Console.ReadLine()); }");
+
+    [Fact]
+    public Task There_is_no_fix_where_tasks_write() => AnalyzerCheck.FixesNothingAsync<SendLoopAnalyzer, ScopeAroundLoop>(
+        "foreach (var item in items) { var task = Task.Run(async () => { output.Write(player, item); await bus.{|BK0001:Publish|}(item); }); }");
 
     [Fact]
     public Task The_fix_opens_an_ambient_scope_where_the_handle_changes() => AnalyzerCheck.FixesAsync<SendLoopAnalyzer, ScopeAroundLoop>(

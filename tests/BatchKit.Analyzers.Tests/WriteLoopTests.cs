@@ -12,6 +12,9 @@ public sealed class WriteLoopTests
     [InlineData("foreach (var item in items) output.{|BK0002:Write|}(OutputHandle.Named(\"mails\"), item);")]
     [InlineData("foreach (var item in items) { output.{|BK0002:Write|}(player, item); output.Write(player, item); }")]
     [InlineData("foreach (var item in items) foreach (var letter in item) output.{|BK0002:Write|}(player, $\"{letter}\");")]
+    [InlineData("foreach (var item in System.IO.File.ReadAllLines(items[0])) output.{|BK0002:Write|}(player, item);")]
+    [InlineData("foreach (var item in items) output.{|BK0002:Write|}(player, System.IO.File.ReadAllText(item));")]
+    [InlineData("foreach (var item in items) await output.{|BK0002:WriteAsync|}(player, item).ConfigureAwait(false);")]
     public Task A_loop_of_writes_to_one_handle_is_reported_once(string loop) => AnalyzerCheck.ReportsAsync<WriteLoopAnalyzer>(loop);
 
     [Theory]
@@ -25,6 +28,26 @@ public sealed class WriteLoopTests
     [InlineData("foreach (var item in items) new OutputBufferOfEach().Output.Write(player, item);")]
     public Task A_loop_that_has_a_scope_or_needs_none_is_not_reported(string loop) =>
         AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>($"private async Task Run() {{ {loop} }} private sealed class OutputBufferOfEach {{ public IOutputBuffer Output => throw new NotSupportedException(); }}");
+
+    [Theory]
+    [InlineData("for (var i = 0; i < 3; i++) { output.Write(player, \"Password: \"); if (await Console.In.ReadLineAsync() == items[0]) break; }")]
+    [InlineData("foreach (var item in items) { output.Write(player, item); if (Console.ReadLine() == \"stop\") break; }")]
+    [InlineData("foreach (var item in items) { output.Write(player, item); new SemaphoreSlim(0).Wait(); }")]
+    [InlineData("foreach (var item in items) { output.Write(player, item); var length = Task.FromResult(1).Result; }")]
+    [InlineData("foreach (var item in items) { output.Write(player, item); await bus.Publish(item).ConfigureAwait(false); }")]
+    [InlineData("foreach (var item in items) { output.Write(player, item); await using var timer = new Timer(_ => { }); }")]
+    [InlineData("foreach (var item in items) { output.Write(player, item); await foreach (var answer in items.ToAsyncEnumerable()) { } }")]
+    public Task A_loop_that_waits_for_an_answer_or_for_work_is_not_reported(string loop) => AnalyzerCheck.ReportsAsync<WriteLoopAnalyzer>(loop);
+
+    [Theory]
+    [InlineData("private IEnumerable<string> Run() { foreach (var item in items) { output.Write(player, item); yield return item; } }")]
+    [InlineData("private async IAsyncEnumerable<string> Run() { foreach (var item in items) { await output.WriteAsync(player, item); yield return item; } }")]
+    public Task A_loop_that_hands_its_items_on_is_not_reported(string members) => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>(members);
+
+    [Theory]
+    [InlineData("private void Run() { var next = player; void Turn() => next = OutputHandle.Named(\"next\"); foreach (var item in items) { output.Write(next, item); Turn(); } }")]
+    [InlineData("private OutputHandle Next { get; set; } private void Run() { foreach (var item in items) { output.Write(Next, item); Next = OutputHandle.Named(item); } }")]
+    public Task A_loop_whose_handle_changes_is_not_reported(string members) => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>(members);
 
     [Fact]
     public Task A_method_that_is_handed_its_scope_is_not_reported() =>
@@ -82,6 +105,14 @@ public sealed class WriteLoopTests
         """);
 
     [Theory]
+    [InlineData("using (new Lock().EnterScope())\n{", "\n}")]
+    [InlineData("Span<int> counts = [0];\n{", "\n}\ncounts[0] = 1;")]
+    [InlineData("ref var count = ref (new int[1])[0];\n{", "\n}\ncount = 1;")]
+    public Task The_fix_does_not_await_where_references_are_alive(string before, string behind) => AnalyzerCheck.FixesAsync<WriteLoopAnalyzer, ScopeAroundLoop>(
+        $"{before}\n    foreach (var item in items)\n        output.{{|BK0002:Write|}}(player, item);{behind}",
+        $"{before}\n    using (output.BeginBufferingScope(player))\n    {{\n        foreach (var item in items)\n            output.Write(player, item);\n    }}{behind}");
+
+    [Theory]
     [InlineData("if (items.Count > 0)\n    items.Sort();\nelse", "\n    ", "")]
     [InlineData("switch (items.Count)\n{\n    case 1:", "\n        ", "\n        break;\n}")]
     [InlineData("again:", "\n", "\nif (items.Count > 0)\n    goto again;")]
@@ -104,14 +135,6 @@ public sealed class WriteLoopTests
             foreach (var item in items)
                 ((IOutputBuffer)any).Write(player, item);
         }
-    [Theory]
-    [InlineData("using (new Lock().EnterScope())\n{", "\n}")]
-    [InlineData("Span<int> counts = [0];\n{", "\n}\ncounts[0] = 1;")]
-    [InlineData("ref var count = ref (new int[1])[0];\n{", "\n}\ncount = 1;")]
-    public Task The_fix_does_not_await_where_references_are_alive(string before, string behind) => AnalyzerCheck.FixesAsync<WriteLoopAnalyzer, ScopeAroundLoop>(
-        $"{before}\n    foreach (var item in items)\n        output.{{|BK0002:Write|}}(player, item);{behind}",
-        $"{before}\n    using (output.BeginBufferingScope(player))\n    {{\n        foreach (var item in items)\n            output.Write(player, item);\n    }}{behind}");
-
         """,
         isAsync: false);
 

@@ -48,6 +48,7 @@ public static class BatchKitEndpointRouteBuilderExtensions
     /// <param name="options">The endpoint's settings; the defaults when null.</param>
     /// <param name="output">The buffer that handlers write to: all replies to one read then leave in one write. Null for no buffering scope around a read.</param>
     /// <returns>A builder for conventions such as RequireAuthorization.</returns>
+    /// <exception cref="OptionsValidationException">A list of the settings contains null; the message names it.</exception>
     public static IEndpointConventionBuilder MapBatchKitWebSockets(
         this IEndpointRouteBuilder endpoints,
         string pattern,
@@ -62,6 +63,8 @@ public static class BatchKitEndpointRouteBuilderExtensions
         ArgumentNullException.ThrowIfNull(handlers);
         var logger = transport.Guard(endpoints.ServiceProvider.GetRequiredService<ILogger<BroadcastTransport>>());
         options ??= new WebSocketEndpointOptions();
+        ThrowIfNullWithin(options.AllowedOrigins, nameof(options.AllowedOrigins));
+        ThrowIfNullWithin(options.SubProtocols, nameof(options.SubProtocols));
         var allowedHosts = AllowedHosts(endpoints.ServiceProvider);
         if (options.AllowedOrigins.Count == 0 && allowedHosts.Count == 0)
             Log.TrustsEveryHost(logger, pattern);
@@ -75,6 +78,13 @@ public static class BatchKitEndpointRouteBuilderExtensions
         branch.UseWebSockets(new WebSocketOptions { KeepAliveInterval = Timeout.InfiniteTimeSpan });
         branch.Run(endpoint.InvokeAsync);
         return endpoints.Map(pattern, branch.Build()).WithDisplayName($"BatchKit WebSockets {pattern}");
+    }
+
+    // A missing key of a configuration gives null, which each request would fail with.
+    private static void ThrowIfNullWithin(IList<string> setting, string name)
+    {
+        if (setting.Contains(null!))
+            throw new OptionsValidationException("", typeof(WebSocketEndpointOptions), [$"{nameof(WebSocketEndpointOptions)}.{name} must not contain null."]);
     }
 
     private static BroadcastTransport FindTransport(IServiceProvider services, string bufferName) => services.GetKeyedService<BroadcastTransport>(bufferName)

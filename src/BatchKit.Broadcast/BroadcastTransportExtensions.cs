@@ -23,6 +23,7 @@ public static class BroadcastTransportExtensions
             IsSecure = connection.Features.Get<ITlsHandshakeFeature>() is not null,
             User = connection.Features.Get<IConnectionUserFeature>()?.User,
         };
-        return transport.Attach(AttachedWire.To(connection.Transport.Output), options, ClientProtocol.Tcp, connection.ConnectionClosed);
+        var socket = connection.Features.Get<IConnectionSocketFeature>()?.Socket;
+        return transport.Attach(AttachedWire.To(connection.Transport.Output, socket), options, ClientProtocol.Tcp, connection.ConnectionClosed);
     }
 }

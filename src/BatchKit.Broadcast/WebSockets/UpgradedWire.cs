@@ -10,7 +10,8 @@ namespace BatchKit.Broadcast.WebSockets;
 /// <param name="socket">The socket under it; null when it may not be written to directly.</param>
 /// <param name="path">Which of the two.</param>
 /// <param name="ending">Aborts the connection.</param>
-internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputPath path, UpgradedEnding ending) : IWire
+/// <param name="own">The socket that tells what the client has acknowledged, also where the stream writes to it; null when it carries other requests too.</param>
+internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputPath path, UpgradedEnding ending, Socket? own = null) : IWire
 {
     private readonly SocketWire? _socket = socket is null ? null : new SocketWire(socket);
 
@@ -20,6 +21,8 @@ internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputPath pat
     public OutputPath Path => path;
 
     public UpgradedEnding Ending => ending;
+
+    public long? AcknowledgedBytes => Acknowledgements.Of(own);
 
     /// <summary>
     /// Asks the client for a pong, through the stream. When the server reports the upgrade, its response has not been sent yet: a direct write at that moment overtook it in 3,717 of 4,000 tries. The

@@ -88,7 +88,7 @@ internal sealed class WebSocketEndpoint(
             if (HttpProtocol.IsHttp11(context.Request.Protocol))
                 context.Features.Get<RequestPlace>()?.Dispose();
             var stream = interception?.Stream ?? new UpgradedStream(new MessageStream(socket));
-            var wire = new UpgradedWire(stream.Server, direct, path, new UpgradedEnding(context));
+            var wire = new UpgradedWire(stream.Server, direct, path, new UpgradedEnding(context), OwnSocket(context));
             if (await TryStartAsync(wire, origin).ConfigureAwait(false))
                 calls = Start(Connect(handle, origin, wire), socket, stream, wire, place);
             return calls;
@@ -136,11 +136,14 @@ internal sealed class WebSocketEndpoint(
             LingeringEnd.Start(lingering, transport.Options.CloseTimeout, transport.Clock);
     }
 
+    // Under HTTP/2 the socket carries other requests too.
+    private static Socket? OwnSocket(HttpContext context) =>
+        HttpProtocol.IsHttp11(context.Request.Protocol) ? context.Features.Get<IConnectionSocketFeature>()?.Socket : null;
+
     private Socket? FindSocket(HttpContext context, IHttpUpgradeFeature? upgrade, OutputPath path)
     {
-        // Under HTTP/2 the socket carries other requests too.
-        if (transport.Options.SendBufferBytes is { } bytes && HttpProtocol.IsHttp11(context.Request.Protocol) && context.Features.Get<IConnectionSocketFeature>() is { } connection)
-            connection.Socket.SendBufferSize = bytes;
+        if (transport.Options.SendBufferBytes is { } bytes && OwnSocket(context) is { } own)
+            own.SendBufferSize = bytes;
         Socket? socket = null;
         var obstacle = options.WritesDirectly ? DirectEligibility.FindObstacle(context, upgrade, out socket) : "the endpoint's options say so";
         if (obstacle is null)

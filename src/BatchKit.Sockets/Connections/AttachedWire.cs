@@ -1,4 +1,5 @@
 using System.IO.Pipelines;
+using System.Net.Sockets;
 using System.Net.WebSockets;
 using BatchKit.Broadcast.Receiving;
 using BatchKit.Broadcast.WebSockets;
@@ -9,6 +10,7 @@ namespace BatchKit.Broadcast.Connections;
 internal sealed class AttachedWire : IWire, IAsyncDisposable
 {
     private readonly Func<ReadOnlyMemory<byte>, CancellationToken, ValueTask> _write;
+    private readonly Socket? _socket;
     private readonly CancellationTokenSource _ending = new();
 
     // Guards the next field.
@@ -16,14 +18,18 @@ internal sealed class AttachedWire : IWire, IAsyncDisposable
     private Task? _cancelling;
 
     /// <param name="write">Writes all bytes, or throws.</param>
-    public AttachedWire(Func<ReadOnlyMemory<byte>, CancellationToken, ValueTask> write)
+    /// <param name="socket">The socket under it; null when it is not known.</param>
+    public AttachedWire(Func<ReadOnlyMemory<byte>, CancellationToken, ValueTask> write, Socket? socket = null)
     {
         _write = write;
+        _socket = socket;
         Ending = _ending.Token;
     }
 
     /// <summary>Cancelled when nothing more will be written.</summary>
     public CancellationToken Ending { get; }
+
+    public long? AcknowledgedBytes => Acknowledgements.Of(_socket);
 
     public int TryWrite(ReadOnlySpan<byte> bytes) => 0;
 
@@ -57,18 +63,22 @@ internal sealed class AttachedWire : IWire, IAsyncDisposable
         }
     }
 
-    public static AttachedWire To(Stream stream) => new(async (bytes, cancellationToken) =>
-    {
-        await stream.WriteAsync(bytes, cancellationToken).ConfigureAwait(false);
-        await stream.FlushAsync(cancellationToken).ConfigureAwait(false);
-    });
+    public static AttachedWire To(Stream stream) => new(
+        async (bytes, cancellationToken) =>
+        {
+            await stream.WriteAsync(bytes, cancellationToken).ConfigureAwait(false);
+            await stream.FlushAsync(cancellationToken).ConfigureAwait(false);
+        },
+        (stream as NetworkStream)?.Socket);
 
-    public static AttachedWire To(PipeWriter output) => new(async (bytes, cancellationToken) =>
-    {
-        var flushed = await output.WriteAsync(bytes, cancellationToken).ConfigureAwait(false);
-        if (flushed.IsCompleted || flushed.IsCanceled)
-            throw new IOException("The pipe's reader has ended, or the owner cancelled the flush.");
-    });
+    public static AttachedWire To(PipeWriter output, Socket? socket = null) => new(
+        async (bytes, cancellationToken) =>
+        {
+            var flushed = await output.WriteAsync(bytes, cancellationToken).ConfigureAwait(false);
+            if (flushed.IsCompleted || flushed.IsCanceled)
+                throw new IOException("The pipe's reader has ended, or the owner cancelled the flush.");
+        },
+        socket);
 
     public static AttachedWire To(WebSocket socket)
     {

@@ -1,4 +1,5 @@
 using System.Net.Sockets;
+using System.Runtime.InteropServices;
 
 namespace BatchKit.Broadcast.Connections;
 
@@ -8,6 +9,10 @@ internal interface IWire
 {
     /// <summary>True while it holds bytes that it took and has not written yet; <see cref="WriteAsync"/> writes them first. Never throws.</summary>
     bool HasUnsent => false;
+
+    /// <summary>How many bytes the client's system has acknowledged; null where that is not known. Never throws.</summary>
+    /// <remarks>It rises while the client reads, also while a write waits: a socket that was full is writable again only once a large part of its buffer is free, up to 1.3 MB on Linux.</remarks>
+    long? AcknowledgedBytes => null;
 
     /// <summary>Writes what can be written without waiting.</summary>
     /// <returns>How many bytes were taken, from the first; fewer than given when the client does not read fast enough.</returns>
@@ -34,6 +39,8 @@ internal sealed class SocketWire : IWire
         socket.Blocking = false;
         _socket = socket;
     }
+
+    public long? AcknowledgedBytes => Acknowledgements.Of(_socket);
 
     public int TryWrite(ReadOnlySpan<byte> bytes)
     {
@@ -65,10 +72,12 @@ internal sealed class SocketWire : IWire
 
 /// <summary>A stream, such as one that encrypts. Any write to it may wait, so all output goes through the queue.</summary>
 /// <param name="stream">Only this object writes to it; another reads it.</param>
+/// <param name="socket">The socket under it.</param>
 /// <param name="finish">Ends the sending side.</param>
-/// <param name="abort">Ends the connection at once.</param>
-internal sealed class StreamWire(Stream stream, Func<ValueTask> finish, Action abort) : IWire
+internal sealed class StreamWire(Stream stream, Socket socket, Func<ValueTask> finish) : IWire
 {
+    public long? AcknowledgedBytes => Acknowledgements.Of(socket);
+
     public int TryWrite(ReadOnlySpan<byte> bytes) => 0;
 
     public async ValueTask WriteAsync(ReadOnlyMemory<byte> bytes)
@@ -79,5 +88,30 @@ internal sealed class StreamWire(Stream stream, Func<ValueTask> finish, Action a
 
     public ValueTask FinishAsync() => finish();
 
-    public void Abort() => abort();
+    public void Abort() => socket.Dispose();
+}
+
+/// <summary>Asks the system what a client has acknowledged.</summary>
+internal static class Acknowledgements
+{
+    // Linux: netinet/tcp.h, TCP_INFO, and struct tcp_info in linux/tcp.h, whose tcpi_bytes_acked came with 4.1. Older kernels answer with fewer bytes.
+    private const int TcpLevel = 6;
+    private const int TcpInfo = 11;
+    private const int BytesAckedOffset = 120;
+
+    /// <summary>The bytes that a TCP socket's peer has acknowledged; null for other sockets, for closed ones, and on other systems.</summary>
+    public static long? Of(Socket? socket)
+    {
+        if (!OperatingSystem.IsLinux() || socket is not { AddressFamily: AddressFamily.InterNetwork or AddressFamily.InterNetworkV6 })
+            return null;
+        Span<byte> info = stackalloc byte[BytesAckedOffset + sizeof(long)];
+        try
+        {
+            return socket.GetRawSocketOption(TcpLevel, TcpInfo, info) < info.Length ? null : MemoryMarshal.Read<long>(info[BytesAckedOffset..]);
+        }
+        catch (Exception failure) when (failure is SocketException or ObjectDisposedException)
+        {
+            return null;
+        }
+    }
 }

@@ -8,6 +8,9 @@ internal static class ReaderWait
 
     private static readonly TimeSpan ShortestPause = TimeSpan.FromMilliseconds(1);
 
+    // Its queue is asked that often, because what a client has acknowledged counts as taken only when it is seen.
+    private static readonly TimeSpan LongestPause = TimeSpan.FromSeconds(0.1);
+
     /// <summary>Waits until each client has half of its queue free, is gone, or has taken nothing for <see cref="Patience"/>.</summary>
     public static async Task RunAsync(IEnumerable<ClientConnection> clients, TimeProvider timeProvider, CancellationToken cancellationToken)
     {
@@ -18,7 +21,7 @@ internal static class ReaderWait
             {
                 try
                 {
-                    await halfFree.WaitAsync(rest > ShortestPause ? rest : ShortestPause, timeProvider, cancellationToken).ConfigureAwait(false);
+                    await halfFree.WaitAsync(TimeSpan.FromTicks(Math.Clamp(rest.Ticks, ShortestPause.Ticks, LongestPause.Ticks)), timeProvider, cancellationToken).ConfigureAwait(false);
                 }
                 catch (TimeoutException)
                 {

@@ -13,6 +13,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
     private SendQueueState _state;
     private DeliveryOutcome _endOutcome = DeliveryOutcome.DroppedClosed;
     private bool _isDraining;
+    private long _acknowledgedBytes;
     private long _lastProgressAt;
 
     /// <summary>Completes when it takes no more output.</summary>
@@ -94,7 +95,19 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         get
         {
             lock (_lock)
-                return _isDraining && _state != SendQueueState.Ended ? timeProvider.GetElapsedTime(Volatile.Read(ref _lastProgressAt)) : TimeSpan.Zero;
+            {
+                if (!_isDraining || _state == SendQueueState.Ended)
+                    return TimeSpan.Zero;
+
+                // A write may wait long while its client reads. What the client has acknowledged since the last look counts as taken now.
+                if (_wire.AcknowledgedBytes is { } acknowledged && acknowledged > _acknowledgedBytes)
+                {
+                    _acknowledgedBytes = acknowledged;
+                    NoteProgress();
+                }
+
+                return timeProvider.GetElapsedTime(Volatile.Read(ref _lastProgressAt));
+            }
         }
     }
 

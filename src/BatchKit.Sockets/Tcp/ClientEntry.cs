@@ -84,7 +84,7 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
             throw;
         }
 
-        return new ClientChannel(new StreamWire(source.Stream, source.FinishAsync, socket.Dispose), source, origin with { IsSecure = true });
+        return new ClientChannel(new StreamWire(source.Stream, socket, source.FinishAsync), source, origin with { IsSecure = true });
     }
 
     // A dual-mode socket shows IPv4 addresses as IPv6 addresses.

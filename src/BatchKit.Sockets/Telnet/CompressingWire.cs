@@ -32,6 +32,8 @@ internal sealed class CompressingWire(IWire inner, CompressionLevel level) : IWi
         }
     }
 
+    public long? AcknowledgedBytes => inner.AcknowledgedBytes;
+
     // The header of a zlib stream (RFC 1950), and a last block without content (RFC 1951).
     private static ReadOnlySpan<byte> Header => [0x78, 0x9C];
 

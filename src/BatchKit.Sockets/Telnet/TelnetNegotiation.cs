@@ -277,13 +277,16 @@ internal static class ServerStatuses
     private const byte Variable = 1;
     private const byte Value = 2;
 
-    /// <summary>The subnegotiation with all names and values. Control characters, which would end a name or a value, are removed.</summary>
+    /// <summary>The subnegotiation with all names and values. Entries with null are left out. Control characters, which would end a name or a value, are removed.</summary>
     public static ReadOnlySpan<byte> Frame(IEnumerable<KeyValuePair<string, string>> status)
     {
         var bytes = new List<byte> { TelnetCode.Interpret, TelnetCode.Subnegotiation, TelnetCode.ServerStatusOption };
         string? before = null;
         foreach (var (name, value) in status)
         {
+            // A missing key of a configuration gives null, whatever the type says.
+            if (name is null || value is null)
+                continue;
             if (name != before)
                 bytes.AddRange([Variable, .. ToBytes(name)]);
             bytes.AddRange([Value, .. ToBytes(value)]);

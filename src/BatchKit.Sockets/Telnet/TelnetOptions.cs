@@ -18,7 +18,7 @@ public sealed class TelnetOptions
     public TelnetFeatures Offered { get; set; } = TelnetFeatures.All & ~TelnetFeatures.SuppressGoAhead;
 
     /// <summary>
-    /// Returns what the server reports about itself by MSSP, such as <c>NAME</c>, <c>PLAYERS</c> and <c>UPTIME</c>; null, the default, for no MSSP. Consecutive entries with the same name give it several values.
+    /// Returns what the server reports about itself by MSSP, such as <c>NAME</c>, <c>PLAYERS</c> and <c>UPTIME</c>; null, the default, for no MSSP. Consecutive entries with the same name give it several values; entries with null are left out.
     /// </summary>
     /// <remarks>It is called for each client that asks, on the thread that reads it: return at once. An exception disconnects that client.</remarks>
     public Func<IEnumerable<KeyValuePair<string, string>>>? ServerStatus { get; set; }

@@ -13,6 +13,9 @@ internal sealed class FakeWire : IWire
     /// <summary>What <see cref="Abort"/> throws when it has ended the wire; null for nothing.</summary>
     public Exception? AbortFailure { get; set; }
 
+    /// <summary>What the client's system has acknowledged; not known by default.</summary>
+    public long? AcknowledgedBytes { get; set; }
+
     public bool IsAborted { get; private set; }
 
     public bool IsFinished { get; private set; }

@@ -54,6 +54,16 @@ public sealed class ServerStatusTests
     }
 
     [Fact]
+    public void Entries_with_null_cost_no_client()
+    {
+        var scene = new TelnetScene(new TelnetOptions { Offered = TelnetFeatures.None, ServerStatus = () => [new("NAME", "My MUD"), new("CONTACT", null!), new(null!, "lost"), new("PORT", "23")] });
+
+        scene.Read("FF FD 46");
+
+        Assert.Equal(Bytes("FF FB 46 FF FA 46 01 'NAME' 02 'My MUD' 01 'PORT' 02 '23' FF F0"), scene.Sent);
+    }
+
+    [Fact]
     public void Without_a_status_it_is_neither_offered_nor_agreed_to()
     {
         var scene = new TelnetScene(new TelnetOptions { Offered = TelnetFeatures.ServerStatus });

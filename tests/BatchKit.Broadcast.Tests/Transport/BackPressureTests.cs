@@ -66,6 +66,26 @@ public sealed class BackPressureTests
     }
 
     [Fact]
+    public async Task A_client_that_acknowledges_is_waited_for_though_no_write_ends()
+    {
+        await using var transport = Create();
+        var slow = new FakeClient(transport, timeProvider: _clock);
+        await FillAsync(transport, slow);
+
+        var waiting = transport.WaitForReadersAsync(slow.Handle);
+        for (var moment = 1; moment <= 5; moment++)
+        {
+            slow.Wire.AcknowledgedBytes = moment;
+            _clock.Advance(Moment);
+        }
+
+        var hasWaited = !waiting.IsCompleted;
+        await waiting.WhileAdvancing(() => _clock.Advance(ReaderWait.Patience / 10));
+        Assert.True(hasWaited);
+        Assert.InRange(slow.Connection.Output.StalledFor, ReaderWait.Patience, TimeSpan.MaxValue);
+    }
+
+    [Fact]
     public async Task A_wait_ends_with_its_client_and_with_its_token()
     {
         await using var transport = Create();

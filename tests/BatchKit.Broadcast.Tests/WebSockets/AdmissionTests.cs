@@ -3,6 +3,7 @@ using System.Net.WebSockets;
 using System.Security.Claims;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Broadcast.Tests.WebSockets;
 
@@ -31,6 +32,19 @@ public sealed class AdmissionTests
     [InlineData("*", "https://any.example", true)]
     public Task Pages_of_listed_origins_may_connect(string allowed, string origin, bool isAllowed) =>
         AssertMayConnectAsync(new WebSocketHostSetup { Endpoint = { AllowedOrigins = { allowed } } }, origin, isAllowed);
+
+    [Theory]
+    [InlineData(nameof(WebSocketEndpointOptions.AllowedOrigins))]
+    [InlineData(nameof(WebSocketEndpointOptions.SubProtocols))]
+    public async Task A_list_with_null_is_refused_where_it_is_mapped(string setting)
+    {
+        var endpoint = new WebSocketEndpointOptions();
+        (setting == nameof(endpoint.AllowedOrigins) ? endpoint.AllowedOrigins : endpoint.SubProtocols).Add(null!);
+
+        var failure = await Assert.ThrowsAsync<OptionsValidationException>(() => WebSocketHost.StartAsync(new WebSocketHostSetup { Endpoint = endpoint }));
+
+        Assert.Equal($"WebSocketEndpointOptions.{setting} must not contain null.", failure.Message);
+    }
 
     [Theory]
     [InlineData("http://play.example", true)]

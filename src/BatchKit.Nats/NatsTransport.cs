@@ -157,10 +157,10 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
             ThrowIfTooLarge(frame);
             var answer = await _link.JetStream.PublishAsync(
                 _topology.Subject(frame.Destination), frame.Bytes, NatsRawSerializer<ReadOnlyMemory<byte>>.Default, Once, cancellationToken: cancellationToken).ConfigureAwait(false);
+            if (answer.Error is { ErrCode: MessageTooLarge } tooLarge)
+                throw new FrameRefusedException($"The stream {_topology.Stream} takes no frame of {frame.Bytes.Length} bytes: {tooLarge.Description}");
             if (answer.Error is { } error)
-                throw error.ErrCode == MessageTooLarge
-                    ? new FrameRefusedException($"The stream {_topology.Stream} takes no frame of {frame.Bytes.Length} bytes: {error.Description}")
-                    : new IOException($"The stream {_topology.Stream} did not store the frame: {error.Description}");
+                throw new IOException(_fault = $"The stream {_topology.Stream} did not store the frame: {error.Description}");
             _fault = null;
         }
         catch (Exception exception) when (exception is NatsException or TimeoutException)

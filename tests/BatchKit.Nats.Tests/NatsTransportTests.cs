@@ -152,6 +152,27 @@ public sealed class NatsTransportTests(NatsFixture nats)
     }
 
     [Fact]
+    public async Task A_full_stream_is_the_fault_until_it_takes_frames_again()
+    {
+        var options = await nats.NewOptionsAsync();
+        options.MaxStreamBytes = 1024 * 1024;
+        await using var sender = await NatsNode.StartAsync(options, 1);
+        var away = await NatsNode.StartAsync(options, 2);
+        var connection = away.Connection;
+        await away.DisposeAsync();
+        for (var frame = 0; frame < 8; frame++)
+            sender.Output.Write(connection, new string('x', 200_000));
+
+        await Until.TrueAsync(async () => (await sender.GetHealthAsync()).Description?.Contains("maximum bytes exceeded", StringComparison.Ordinal) == true);
+        var health = await sender.GetHealthAsync();
+        await using var back = await NatsNode.StartAsync(options, 2);
+
+        await back.Arrived.WaitForMessagesAsync(8).WithinDeadline();
+        await Until.TrueAsync(async () => (await sender.GetHealthAsync()).Status == HealthStatus.Healthy);
+        Assert.Equal(HealthStatus.Unhealthy, health.Status);
+    }
+
+    [Fact]
     public async Task Where_the_server_takes_less_than_a_frame_the_host_does_not_start_and_says_which_setting()
     {
         var options = await nats.NewOptionsAsync();

@@ -9,6 +9,7 @@ namespace BatchKit.Redis;
 internal sealed class RedisConnection : IBlockingDisposable
 {
     private const string Client = "client";
+    private const string Wildcards = @"*?[\";
     private const string Loss = "Output for other nodes is lost until it is back.";
 
     private readonly GuardedLogger _logger;
@@ -23,6 +24,7 @@ internal sealed class RedisConnection : IBlockingDisposable
 
     private volatile IConnectionMultiplexer? _redis;
 
+    /// <exception cref="InvalidOperationException">Its channel prefix has wildcards.</exception>
     public RedisConnection(RedisOptions options, IConnectionMultiplexer? application, ILogger? logger)
     {
         _logger = GuardedLogger.Of(logger);
@@ -33,6 +35,7 @@ internal sealed class RedisConnection : IBlockingDisposable
         _settings.BacklogPolicy = BacklogPolicy.FailFast;
         options.ConfigureConnection?.Invoke(_settings);
         Target = _application is null ? $"Redis at {string.Join(", ", _settings.EndPoints)}" : "the application's Redis";
+        ThrowIfPattern(_application is null ? _settings.ChannelPrefix : PrefixOf(_application));
     }
 
     /// <summary>What it connects to, in human-readable form.</summary>
@@ -82,6 +85,26 @@ internal sealed class RedisConnection : IBlockingDisposable
         redis.ConnectionRestored -= OnRestored;
         if (_application is null)
             await redis.DisposeAsync().ConfigureAwait(false);
+    }
+
+    // The client puts it in front of what receivers subscribe to as it is, and in front of the channels that are published to.
+    private void ThrowIfPattern(string? channelPrefix)
+    {
+        if (channelPrefix?.AsSpan().IndexOfAny(Wildcards) >= 0)
+            throw new InvalidOperationException($"The {nameof(ConfigurationOptions.ChannelPrefix)} of {Target} is '{channelPrefix}'. Receivers subscribe to a pattern, in which the characters {Wildcards} are wildcards. Use a prefix without them.");
+    }
+
+    private static string? PrefixOf(IConnectionMultiplexer redis)
+    {
+        try
+        {
+            return ConfigurationOptions.Parse(redis.Configuration, ignoreUnknown: true).ChannelPrefix;
+        }
+        catch (ArgumentException)
+        {
+            // The application's own type need not have the form of StackExchange.Redis.
+            return null;
+        }
     }
 
     private async Task<IConnectionMultiplexer?> ConnectAsync()

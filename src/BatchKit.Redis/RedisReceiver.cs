@@ -42,6 +42,7 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
     /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connection; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
+    /// <exception cref="InvalidOperationException">The connection's <see cref="ConfigurationOptions.ChannelPrefix"/> has one of the characters <c>* ? [ \</c>, which are wildcards in what receivers subscribe to.</exception>
     public RedisReceiver(
         RedisOptions options, NodeNumber node, BatchReceiver receiver, IConnectionMultiplexer? connection = null,
         TimeProvider? timeProvider = null, ILogger<RedisReceiver>? logger = null, ConnectionMetrics? metrics = null)

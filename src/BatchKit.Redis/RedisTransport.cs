@@ -26,6 +26,7 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
     /// <param name="signer">Signs the frames; null for none.</param>
     /// <param name="metrics">The instruments of its connection; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
+    /// <exception cref="InvalidOperationException">The connection's <see cref="ConfigurationOptions.ChannelPrefix"/> has one of the characters <c>* ? [ \</c>, which are wildcards in what receivers subscribe to.</exception>
     public RedisTransport(
         RedisOptions? options = null, IConnectionMultiplexer? connection = null, ILogger<RedisTransport>? logger = null, FrameSigner? signer = null, ConnectionMetrics? metrics = null)
         : this(options = Check(options), new RedisConnection(options, connection, logger), signer, metrics) => _ownsConnection = true;

@@ -298,6 +298,37 @@ public sealed class RedisTransportTests(RedisFixture redis)
         Assert.Throws<Microsoft.Extensions.Options.OptionsValidationException>(() => new RedisTransport(new RedisOptions { Configuration = "host,no=such" }));
     }
 
+    [Theory]
+    [InlineData("app[1]:", true)]
+    [InlineData("app[1]:", false)]
+    [InlineData("app\\", true)]
+    [InlineData("app*", true)]
+    public async Task A_channel_prefix_with_wildcards_is_refused_at_the_start(string prefix, bool isTheApplications)
+    {
+        var configuration = $"127.0.0.1:1,connectTimeout=100,abortConnect=false,channelPrefix={prefix}";
+        await using var connection = isTheApplications ? await ConnectionMultiplexer.ConnectAsync(configuration) : null;
+
+        var error = await Assert.ThrowsAsync<InvalidOperationException>(() => StartAsync(new RedisOptions { Configuration = isTheApplications ? null : configuration }, 1, connection));
+
+        Assert.Contains($"The ChannelPrefix of {(isTheApplications ? "the application's Redis" : "Redis at 127.0.0.1:1")} is '{prefix}'", error.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_channel_prefix_without_wildcards_is_in_front_of_all_channels()
+    {
+        var options = await redis.NewOptionsAsync();
+        await using var connection = await ConnectionMultiplexer.ConnectAsync($"{options.Configuration},channelPrefix=app-1]:");
+        await using var watch = await ConnectionMultiplexer.ConnectAsync(options.Configuration!);
+        var published = await watch.GetSubscriber().SubscribeAsync(RedisChannel.Literal($"app-1]:{options.Prefix}:xxxxx"));
+        options.Configuration = null;
+        using var host = await StartAsync(options, 1, connection);
+
+        await host.Services.GetRequiredService<IOutputBuffer>().WriteAsync(Room, "hello");
+
+        await CollectedBy(host).WaitForMessagesAsync(1).WithinDeadline();
+        await published.ReadAsync().AsTask().WithinDeadline();
+    }
+
     private static CollectingTransport CollectedBy(IHost host) => host.Services.GetRequiredService<CollectingTransport>();
 
     private static async Task<HealthStatus> HealthOf(IHost host) =>

@@ -43,9 +43,9 @@ internal sealed class CoreSubscription : NatsSubBase
 
         void EndWhenRefused(object? sender, NatsServerErrorEventArgs change)
         {
-            // The second one names no subject: afterwards it is about another subscription of the application's connection.
+            // The second one names no subject. It may come late, and then be about another subscription of the application's connection.
             if (!Array.Exists(subjects, subject => change.Error.Contains($"Subscription to \"{subject}\"", StringComparison.Ordinal))
-                && (Volatile.Read(ref hasBegun) || !change.Error.StartsWith("maximum subscriptions", StringComparison.OrdinalIgnoreCase)))
+                && ((Volatile.Read(ref hasBegun) && !link.IsOurs) || !change.Error.StartsWith("maximum subscriptions", StringComparison.OrdinalIgnoreCase)))
                 return;
             Volatile.Write(ref isRefused, true);
             queue.Writer.TryComplete(new IOException($"{link.Target} refused a subscription: {change.Error}."));

@@ -18,7 +18,6 @@ internal sealed class NatsLink : IBlockingDisposable
     private const string Client = "client";
 
     private readonly GuardedLogger _logger;
-    private readonly bool _isOurs;
     private readonly ConnectionReporters _reporters = new();
     private volatile bool _isDisposed;
     private volatile string? _fault;
@@ -26,10 +25,10 @@ internal sealed class NatsLink : IBlockingDisposable
     public NatsLink(NatsOptions options, INatsConnection? application, ILogger? logger)
     {
         _logger = GuardedLogger.Of(logger);
-        _isOurs = options.Url is not null || application is null;
-        Connection = _isOurs ? new NatsConnection(CreateSettings(options)) : application!;
+        IsOurs = options.Url is not null || application is null;
+        Connection = IsOurs ? new NatsConnection(CreateSettings(options)) : application!;
         JetStream = new NatsJSContext(Connection);
-        Target = _isOurs ? $"NATS at {Name(Connection.Opts.Url)}" : "the application's NATS";
+        Target = IsOurs ? $"NATS at {Name(Connection.Opts.Url)}" : "the application's NATS";
         _fault = Connection.ConnectionState == NatsConnectionState.Open ? null : $"{Target} is not connected.";
         Connection.ConnectionOpened += OnOpenedAsync;
         Connection.ConnectionDisconnected += OnDisconnectedAsync;
@@ -42,6 +41,9 @@ internal sealed class NatsLink : IBlockingDisposable
     public INatsConnection Connection { get; }
 
     public INatsJSContext JetStream { get; }
+
+    /// <summary>False for the application's connection, which may have other subscriptions.</summary>
+    public bool IsOurs { get; }
 
     /// <summary>What it connects to, without user name and password.</summary>
     public string Target { get; }
@@ -110,7 +112,7 @@ internal sealed class NatsLink : IBlockingDisposable
         Connection.ConnectionDisconnected -= OnDisconnectedAsync;
         Connection.ServerError -= OnServerErrorAsync;
         _reporters.Close();
-        if (_isOurs)
+        if (IsOurs)
             await Connection.DisposeAsync().ConfigureAwait(false);
     }
 

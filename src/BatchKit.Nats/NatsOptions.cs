@@ -44,7 +44,7 @@ public sealed class NatsOptions : IValidatableObject
     [Range(4096, 64 * 1024 * 1024)]
     public int MaxFrameBytes { get; set; } = 1024 * 1024;
 
-    /// <summary>How long the stream keeps a frame for a node that does not take it, and an unused consumer; 1 hour by default, from 10 seconds to 30 days.</summary>
+    /// <summary>How long the stream keeps a frame for a node that does not take it, and a consumer that is unused, or whose frame is held; 1 hour by default, from 10 seconds to 30 days.</summary>
     public TimeSpan MaxAge { get; set; } = TimeSpan.FromHours(1);
 
     /// <summary>The most bytes that wait in the stream; 1 GiB by default, from 1 MiB to 1 TiB. A send to a full stream fails, and is repeated like any other.</summary>

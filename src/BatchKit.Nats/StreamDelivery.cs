@@ -12,11 +12,10 @@ internal sealed class StreamDelivery(FrameReceiver frames, string[] subjects, Fu
 
     private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(1);
 
+    private const int NotFound = 404;
+
     // The receiver no longer asks for frames when this is over, so that the frame waits for its successor.
     private static readonly AckOpts Back = new() { NakDelay = TimeSpan.FromSeconds(1), DoubleAck = true };
-
-    // The request of a process that is frozen ends soon, so that the server sends nothing to it.
-    private static readonly NatsJSConsumeOpts Requests = new() { MaxMsgs = 1, Expires = TimeSpan.FromSeconds(2), IdleHeartbeat = TimeSpan.FromSeconds(1) };
 
     /// <summary>Receives until a token ends it, or the server fails.</summary>
     /// <param name="consumer">The node's consumer.</param>
@@ -24,7 +23,15 @@ internal sealed class StreamDelivery(FrameReceiver frames, string[] subjects, Fu
     /// <param name="abandoning">Gives the frame in hand back.</param>
     public async Task RunAsync(INatsJSConsumer consumer, CancellationToken ending, CancellationToken abandoning)
     {
-        await foreach (var message in consumer.ConsumeAsync(NatsRawSerializer<byte[]>.Default, Requests, ending).ConfigureAwait(false))
+        var requests = new NatsJSConsumeOpts
+        {
+            MaxMsgs = 1,
+            // The request of a process that is frozen ends soon, so that the server sends nothing to it.
+            Expires = TimeSpan.FromSeconds(2),
+            IdleHeartbeat = TimeSpan.FromSeconds(1),
+            NotificationHandler = (_, cancellationToken) => ThrowIfGoneAsync(consumer, cancellationToken),
+        };
+        await foreach (var message in consumer.ConsumeAsync(NatsRawSerializer<byte[]>.Default, requests, ending).ConfigureAwait(false))
         {
             // A frozen process may go on with a number that another one has by now.
             if (!await IsHeldAsync(message, abandoning).ConfigureAwait(false))
@@ -34,6 +41,19 @@ internal sealed class StreamDelivery(FrameReceiver frames, string[] subjects, Fu
             if (Array.IndexOf(subjects, message.Subject) >= 0 && !NatsTopology.IsFirst(message.Headers))
                 await HandOnAsync(message, abandoning).ConfigureAwait(false);
             await message.AckAsync(cancellationToken: abandoning).ConfigureAwait(false);
+        }
+    }
+
+    // The client asks for ever when no one answers. What this throws ends the enumeration above.
+    private static async Task ThrowIfGoneAsync(INatsJSConsumer consumer, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await consumer.RefreshAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (exception is not NatsJSApiException { Error.Code: NotFound })
+        {
+            // The server may be away for a moment, and the client asks again.
         }
     }
 

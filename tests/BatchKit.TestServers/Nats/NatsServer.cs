@@ -79,6 +79,9 @@ public sealed class NatsServer : IAsyncDisposable
     /// <summary>Stops it (SIGTERM), so that it writes all it knows; completes when it has ended.</summary>
     public Task StopAsync() => EndAsync(Signal.Terminate);
 
+    /// <summary>Deletes what it has stored, after <see cref="KillAsync"/>.</summary>
+    public void DeleteData() => Directory.Delete(Path.Combine(_folder!, "jetstream"), recursive: true);
+
     private async Task EndAsync(int signal)
     {
         if (_process is not { } process)

@@ -51,7 +51,8 @@ internal sealed class PartitionSender : IAsyncDisposable
 
     public PartitionCounters Counters { get; } = new();
 
-    public PartitionFailure? Failure => _failure;
+    // Null when the last attempt is longer ago than two of them are apart: nothing was left to send, so nothing tells whether the outage is over, and the next one begins anew.
+    public PartitionFailure? Failure => _failure is { } last && _settings.Clock.ElapsedSince(last.At) < 2 * (_settings.SendTimeout + _settings.MaxRetryDelay) ? last : null;
 
     public bool HasBatches => _send.Count > 0;
 
@@ -81,6 +82,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     {
         try
         {
+            _failure = Failure;
             Seal();
             if (!_send.SettleExpired())
                 return default;
@@ -203,7 +205,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     private void FailAll(Exception unexpected)
     {
         Counters.CountFailedSend();
-        _failure = new PartitionFailure(_failure?.Since ?? _settings.Clock.Now, (_failure?.Attempts ?? 0) + 1, unexpected);
+        _failure = new PartitionFailure(_failure?.Since ?? _settings.Clock.Now, _settings.Clock.Now, (_failure?.Attempts ?? 0) + 1, unexpected);
         _send.SettleAll(SettlementOutcome.Failed, unexpected);
         _settings.Logger.SendBroke(_settings.LogThrottle, RouteName, unexpected);
     }
@@ -291,7 +293,7 @@ internal sealed class PartitionSender : IAsyncDisposable
         }
 
         var attempts = decided.Acknowledged > 0 || isAnswered ? 1 : (_failure?.Attempts ?? 0) + 1;
-        _failure = new PartitionFailure(_failure?.Since ?? _settings.Clock.Now, attempts, failure);
+        _failure = new PartitionFailure(_failure?.Since ?? _settings.Clock.Now, _settings.Clock.Now, attempts, failure);
         if (attempts == 1 && !_deadline.IsAborted)
             _settings.Logger.SendFailed(_settings.LogThrottle, RouteName, _send.Count, failure);
         if (_send.Count > 0)
@@ -341,8 +343,8 @@ internal sealed class PartitionSender : IAsyncDisposable
     }
 }
 
-/// <summary>Why a partition cannot send now, since when, and how often it tried.</summary>
-internal sealed record PartitionFailure(long Since, int Attempts, Exception Cause);
+/// <summary>Why a partition cannot send now, since when, when it tried last, and how often.</summary>
+internal sealed record PartitionFailure(long Since, long At, int Attempts, Exception Cause);
 
 /// <summary>What tells a partition from all others: the epoch of its buffer, and its number among all partitions of the buffer.</summary>
 internal readonly record struct PartitionIdentity(long Epoch, int Number);

@@ -178,6 +178,37 @@ public sealed class RetryTests
     }
 
     // The watch's timer is armed all the time; a retry's is the second.
+    [Fact]
+    public async Task Health_forgets_a_failure_when_nothing_is_left_to_send()
+    {
+        for (var attempt = 0; attempt < 200; attempt++)
+            _transport.Fail(exception: new IOException("The broker is down."));
+        // The clock goes on for a while after the flush has ended.
+        var options = new OutputBufferOptions { SendTimeout = TimeSpan.FromHours(1), DeliveryTimeout = Options.DeliveryTimeout, RetryDelay = Options.RetryDelay, MaxRetryDelay = Options.MaxRetryDelay };
+        var buffer = new OutputBuffer([new OutputRoute("broker", _transport)], options: options, timeProvider: _clock);
+
+        buffer.Write(_handle, "lost");
+        await GiveUpAsync(buffer);
+        Assert.Equal(HealthStatus.Unhealthy, buffer.GetHealth().Status);
+        _clock.Advance(2 * (options.SendTimeout + options.MaxRetryDelay));
+        Assert.Equal(HealthStatus.Healthy, buffer.GetHealth().Status);
+
+        buffer.Write(_handle, "another outage");
+        var reason = Assert.Single(buffer.GetHealth().Reasons);
+        await GiveUpAsync(buffer);
+        Assert.Contains("for 0 s (1 attempts)", reason, StringComparison.Ordinal);
+
+        // The sender pauses after an attempt that gave up, too.
+        await buffer.DisposeAsync().AsTask().WhileAdvancing(() => _clock.Advance(Options.RetryDelay));
+    }
+
+    private async Task GiveUpAsync(OutputBuffer buffer)
+    {
+        var flushing = buffer.FlushAsync(_handle).AsTask();
+        await flushing.WhileAdvancing(() => _clock.Advance(Options.RetryDelay));
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => flushing);
+    }
+
     private async Task PassRetryDelayAsync()
     {
         await _clock.WaitForTimersAsync(2);

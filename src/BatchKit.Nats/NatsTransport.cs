@@ -19,6 +19,10 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     // While the server is away each of many frames would otherwise be an attempt to connect.
     private static readonly TimeSpan OpenPause = TimeSpan.FromMilliseconds(200);
 
+    // Between attempts of a start that has failed.
+    private static readonly TimeSpan FirstDelay = TimeSpan.FromMilliseconds(250);
+    private static readonly TimeSpan LongestDelay = TimeSpan.FromSeconds(2);
+
     // Dispatch sends again, with its own pauses.
     private static readonly NatsJSPubOpts Once = new() { RetryAttempts = 1 };
 
@@ -29,11 +33,14 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     private readonly ConnectionReporter _reporter;
     private readonly CorePublisher _core;
     private readonly FrameTransport _frames;
+    private readonly CancellationTokenSource _ending = new();
+
     // Guards the tasks and the time.
     private readonly Lock _lock = new();
     private Task? _opening;
     private long _openedAt;
     private Task? _declaring;
+    private Task _starting = Task.CompletedTask;
     private volatile string? _fault;
 
     /// <summary>Creates a transport; it connects at its first send.</summary>
@@ -84,12 +91,16 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken) => _frames.SendAsync(batches, cancellationToken);
 
     /// <summary>Makes later sends fail.</summary>
-    public void Dispose() => _frames.Dispose();
+    public void Dispose()
+    {
+        _ending.Cancel();
+        _frames.Dispose();
+    }
 
     /// <summary>Makes later sends fail, and closes its connection; the application's stays open.</summary>
     public ValueTask DisposeAsync()
     {
-        _frames.Dispose();
+        Dispose();
         return _ownsLink ? _link.DisposeAsync() : default;
     }
 
@@ -100,21 +111,60 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
         return options.Copy();
     }
 
-    /// <summary>Connects, and creates the stream. The host calls it when it starts; without one, or when the server is away, the first send does.</summary>
+    /// <summary>Connects, and creates the stream. The host calls it when it starts; without one, the first send does. When the server is away it goes on trying, so that health is good when the server is there.</summary>
     /// <exception cref="InvalidOperationException">The server takes no frame of the largest size.</exception>
     internal async Task StartAsync(CancellationToken cancellationToken)
     {
+        if (await CallerContext.RunWithout(() => TryStartAsync(cancellationToken)).ConfigureAwait(false))
+            _link.ThrowIfTooSmall(_options.MaxFrameBytes);
+        else
+            KeepStarting();
+    }
+
+    private async Task<bool> TryStartAsync(CancellationToken cancellationToken)
+    {
         try
         {
-            await CallerContext.RunWithout(() => ReadyAsync(cancellationToken)).ConfigureAwait(false);
+            await ReadyAsync(cancellationToken).ConfigureAwait(false);
+            _fault = null;
+            return true;
         }
         catch (Exception exception) when (exception is IOException or NatsException or TimeoutException)
         {
             _fault = FailureText.MessageOf(exception);
-            return;
+            return false;
         }
+    }
 
-        _link.ThrowIfTooSmall(_options.MaxFrameBytes);
+    // Else health would say that the server is away until something is sent, and who asks it may wait with that.
+    private void KeepStarting()
+    {
+        lock (_lock)
+        {
+            if (_starting.IsCompleted)
+                _starting = CallerContext.RunWithout(() => KeepStartingAsync(_ending.Token));
+        }
+    }
+
+    private async Task KeepStartingAsync(CancellationToken ending)
+    {
+        var schedule = new RetrySchedule(FirstDelay, LongestDelay);
+        try
+        {
+            var failures = 0;
+            do
+                await Task.Delay(schedule.DelayAfter(++failures, Random.Shared), TimeProvider.System, ending).ConfigureAwait(false);
+            while (!await TryStartAsync(ending).ConfigureAwait(false));
+            _link.ThrowIfTooSmall(_options.MaxFrameBytes);
+        }
+        catch (Exception exception) when (!ending.IsCancellationRequested)
+        {
+            _fault = FailureText.MessageOf(exception);
+        }
+        catch (Exception)
+        {
+            // The transport is disposed of, and its connection may be.
+        }
     }
 
     private async Task ReadyAsync(CancellationToken cancellationToken)
@@ -169,6 +219,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
             lock (_lock)
                 _declaring = null;
             _fault = $"{_link.Target} did not store a frame: {FailureText.MessageOf(exception)}";
+            KeepStarting();
             throw new IOException(_fault, exception);
         }
     }
@@ -177,7 +228,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     {
         // The client connects again by itself only after it was connected once.
         if (_link.Connection.ConnectionState is not (NatsConnectionState.Open or NatsConnectionState.Reconnecting))
-            await StartAsync(cancellationToken).ConfigureAwait(false);
+            await TryStartAsync(cancellationToken).ConfigureAwait(false);
         if (_link.Connection.ConnectionState != NatsConnectionState.Open)
             throw new FrameRefusedException($"{_link.Target} is not connected, and core NATS keeps nothing.");
         ThrowIfTooLarge(frame);

@@ -67,7 +67,7 @@ public sealed class NatsConsumerTests(NatsFixture nats)
             sender.Output.Write(receiver.Connection, $"after {++line}");
             return receiver.Arrived.TextsFor(receiver.Connection).Any(static text => text.StartsWith("after", StringComparison.Ordinal));
         });
-        await Until.TrueAsync(async () => (await receiver.GetHealthAsync()).Status == HealthStatus.Healthy);
+        await receiver.WaitUntilHealthyAsync();
         await sender.WriteAsync(receiver.Connection, "last");
         await Until.TrueAsync(() => receiver.Arrived.TextsFor(receiver.Connection).Contains("last"));
     }

@@ -90,7 +90,7 @@ public sealed class NatsFaultTests(NatsFixture nats)
 
         await receiver.Arrived.WaitForMessagesAsync(2).WithinDeadline();
         Assert.Equal(["held", "behind it"], receiver.Arrived.Texts);
-        await Until.TrueAsync(async () => (await receiver.GetHealthAsync()).Status == HealthStatus.Healthy);
+        await receiver.WaitUntilHealthyAsync();
     }
 
     [Fact]
@@ -227,6 +227,23 @@ public sealed class NatsFaultTests(NatsFixture nats)
             output.Write(NatsNode.Room, "there");
             return output.GetStatistics().AcknowledgedMessages > 0;
         });
+    }
+
+    [Theory]
+    [MemberData(nameof(NatsTransportTests.Deliveries), MemberType = typeof(NatsTransportTests))]
+    [Trait("Lane", "faults: NATS is killed")]
+    public async Task A_host_that_starts_while_the_server_is_away_is_healthy_when_it_is_there_without_a_send(NatsDelivery delivery)
+    {
+        await using var server = await StartServerAsync();
+        await server.KillAsync();
+        var options = NatsFixture.OptionsFor(server.Address);
+        options.Delivery = delivery;
+        await using var node = await NatsNode.StartAsync(options, 1);
+        Assert.Equal(HealthStatus.Unhealthy, (await node.GetHealthAsync()).Status);
+
+        await server.StartAsync();
+
+        await node.WaitUntilHealthyAsync();
     }
 
     private static async Task<NatsServer> StartServerAsync()

@@ -64,6 +64,20 @@ internal sealed class NatsNode : IAsyncDisposable
     public async Task<HealthReportEntry> GetHealthAsync() =>
         (await Services.GetRequiredService<HealthCheckService>().CheckHealthAsync(static check => check.Name == "batchkit-nats")).Entries.Values.Single();
 
+    /// <exception cref="TimeoutException">It is not healthy within the deadline of a test; the message says why.</exception>
+    public async Task WaitUntilHealthyAsync()
+    {
+        var health = default(HealthReportEntry);
+        try
+        {
+            await Until.TrueAsync(async () => (health = await GetHealthAsync()).Status == HealthStatus.Healthy);
+        }
+        catch (TimeoutException late)
+        {
+            throw new TimeoutException($"The node stays {health.Status}: {health.Description}", late);
+        }
+    }
+
     public async ValueTask DisposeAsync()
     {
         await _host.StopAsync().WithinDeadline();

@@ -115,16 +115,22 @@ public sealed partial class DocumentTests
     [InlineData("src/*/README.md", 600)]
     [InlineData("tools/*/README.md", 600)]
     [InlineData("benchmarks/BatchKit.Benchmarks/README.md", 600)]
-    [InlineData("docs/orleans.md", 300)]
-    [InlineData("docs/grpc.md", 300)]
     [InlineData("docs/sessions.md", 300)]
     public void A_page_that_many_read_is_short(string pages, int words)
     {
         var documents = Documents.Where(path => FileSystemName.MatchesSimpleExpression(pages, Path.GetRelativePath(Repository.Root, path).Replace('\\', '/'))).ToArray();
 
         Assert.NotEmpty(documents);
-        Assert.All(documents, path => Assert.InRange(File.ReadAllText(path).Split((char[]?)null, StringSplitOptions.RemoveEmptyEntries).Length, 1, words));
+        Assert.All(documents, path => Assert.InRange(WordsOf(File.ReadAllText(path)), 1, words));
     }
+
+    [Theory]
+    [InlineData("orleans.md")]
+    [InlineData("grpc.md")]
+    public void The_text_around_the_program_of_another_framework_is_short(string page) => Assert.InRange(WordsOf(Fence.Replace(File.ReadAllText(Repository.In("docs", page)), "")), 1, 200);
+
+    [Fact]
+    public void All_documentation_has_at_most_25_000_words() => Assert.InRange(Documents.Where(path => path.StartsWith(Repository.In("docs"), StringComparison.Ordinal)).Sum(path => WordsOf(File.ReadAllText(path))), 1, 25_000);
 
     [Fact]
     public void The_readmes_commands_name_projects_that_exist()
@@ -204,6 +210,8 @@ public sealed partial class DocumentTests
     }
 
     private static IEnumerable<string> DecisionFiles() => Repository.Files("docs/decisions").Where(path => char.IsAsciiDigit(Path.GetFileName(path)[0]));
+
+    private static int WordsOf(string text) => text.Split((char[]?)null, StringSplitOptions.RemoveEmptyEntries).Length;
 
     private static string[] Lines(string text) =>
         [.. text.ReplaceLineEndings("\n").Split('\n').Select(line => line.Trim()).Where(line => line.Length > 0)];

@@ -1,4 +1,5 @@
 using BatchKit.Transports;
+using FirstTransport;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;

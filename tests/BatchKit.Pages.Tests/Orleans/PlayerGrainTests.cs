@@ -1,5 +1,6 @@
 using System.Text;
 using BatchKit.TestServers.Network;
+using Grains;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 
@@ -12,7 +13,7 @@ public sealed class PlayerGrainTests
     public async Task A_scope_in_a_grain_is_one_call_of_the_clients_observer_in_order()
     {
         var ports = FreePort.Take(2);
-        using var silo = await StartAsync(builder => builder.UseOrleans(silo => silo.UseLocalhostClustering(ports[0], ports[1])), PlayerServices.Add);
+        using var silo = await StartAsync(builder => builder.UseOrleans(silo => silo.UseLocalhostClustering(ports[0], ports[1])), AddPlayers);
         using var client = await StartAsync(builder => builder.UseOrleansClient(client => client.UseLocalhostClustering(ports[1])));
         var grains = client.Services.GetRequiredService<IClusterClient>();
         var player = grains.GetGrain<IPlayerGrain>(7);
@@ -31,12 +32,18 @@ public sealed class PlayerGrainTests
     public async Task A_player_who_never_connected_is_refused()
     {
         var ports = FreePort.Take(2);
-        using var silo = await StartAsync(builder => builder.UseOrleans(silo => silo.UseLocalhostClustering(ports[0], ports[1])), PlayerServices.Add);
+        using var silo = await StartAsync(builder => builder.UseOrleans(silo => silo.UseLocalhostClustering(ports[0], ports[1])), AddPlayers);
 
         var failure = await Assert.ThrowsAsync<OutputDeliveryException>(() => silo.Services.GetRequiredService<IGrainFactory>().GetGrain<IPlayerGrain>(8).ListAsync(1).WithinDeadline());
 
         Assert.Contains("A player is gone.", $"{failure}", StringComparison.Ordinal);
         await silo.StopAsync().WithinDeadline();
+    }
+
+    private static void AddPlayers(IServiceCollection services)
+    {
+        services.AddSingleton<ObserverTransport>();
+        services.AddBatchKit().UseLocal(static provider => provider.GetRequiredService<ObserverTransport>());
     }
 
     private static async Task<IHost> StartAsync(Action<IHostApplicationBuilder> configure, Action<IServiceCollection>? add = null)

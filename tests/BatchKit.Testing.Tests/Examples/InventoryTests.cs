@@ -1,4 +1,6 @@
-namespace BatchKit.Testing.Tests.Examples;
+using BatchKit;
+using BatchKit.Testing;
+using Xunit;
 
 public sealed class InventoryTests
 {
@@ -15,7 +17,7 @@ public sealed class InventoryTests
         Assert.Equal(["You carry:\r\n", "  lamp\r\n", "  rope\r\n"], output.TextsFor(Ana));
     }
 
-    [Fact(Timeout = 30_000)]
+    [Fact]
     public async Task The_inventory_is_sent_again_after_an_outage()
     {
         var clock = new ManualTimeProvider();
@@ -28,5 +30,16 @@ public sealed class InventoryTests
         await showing;
 
         Assert.Equal(["You carry:\r\n", "  lamp\r\n"], output.Texts);
+    }
+}
+
+internal sealed class Inventory(IOutputBuffer output)
+{
+    public async Task ShowAsync(OutputHandle player, IEnumerable<string> items)
+    {
+        await using var scope = output.BeginBufferingScope(player);
+        output.Write(player, "You carry:\r\n");
+        foreach (var item in items)
+            output.Write(player, $"  {item}\r\n");
     }
 }

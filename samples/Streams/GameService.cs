@@ -1,26 +1,22 @@
 using System.Collections.Concurrent;
+using BatchKit;
 using BatchKit.Transports;
 using Google.Protobuf;
 using Grpc.Core;
-using Microsoft.Extensions.DependencyInjection;
 
-namespace BatchKit.Pages.Tests.Grpc;
+namespace Streams;
 
-/// <summary>The program that docs/grpc.md shows.</summary>
-internal static class GameServices
+internal sealed class GameService(StreamTransport streams, IOutputBuffer output) : Game.GameBase
 {
-    public static void Add(IServiceCollection services)
+    public override async Task Listen(Player request, IServerStreamWriter<Output> stream, ServerCallContext context)
     {
-        services.AddGrpc();
-        services.AddSingleton<StreamTransport>();
-        services.AddBatchKit().UseLocal(provider => provider.GetRequiredService<StreamTransport>());
+        var player = OutputHandle.Connection(request.Id);
+        var serving = streams.ServeAsync(player, stream, context.CancellationToken);
+        using (output.BeginBufferingScope(player))
+            for (var line = 1; line <= 1000; line++)
+                output.Write(player, $"line {line}");
+        await serving;
     }
-}
-
-internal sealed class GameService(StreamTransport streams) : Game.GameBase
-{
-    public override Task Listen(Player request, IServerStreamWriter<Output> stream, ServerCallContext context) =>
-        streams.ServeAsync(OutputHandle.Connection(request.Id), stream, context.CancellationToken);
 }
 
 internal sealed class StreamTransport : IBatchTransport
@@ -36,28 +32,28 @@ internal sealed class StreamTransport : IBatchTransport
 
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
-        var outcomes = new BatchOutcome[batches.Length];
-        for (var index = 0; index < outcomes.Length; index++)
-            outcomes[index] = await TrySendAsync(batches.Span[index], cancellationToken) ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
+        var outcomes = new List<BatchOutcome>();
+        foreach (var batch in batches.ToArray())
+            outcomes.Add(await TrySendAsync(batch, cancellationToken));
         if (outcomes.Contains(BatchOutcome.Refused))
             throw new BatchSendException([.. outcomes], "A player is gone.");
     }
 
-    private async Task<bool> TrySendAsync(MessageBatch batch, CancellationToken cancellationToken)
+    private async Task<BatchOutcome> TrySendAsync(MessageBatch batch, CancellationToken cancellationToken)
     {
         if (!_streams.TryGetValue(batch.Handle, out var stream))
-            return false;
+            return BatchOutcome.Refused;
         var output = new Output();
         for (var index = 0; index < batch.Count; index++)
             output.Lines.Add(UnsafeByteOperations.UnsafeWrap(batch[index].Payload));
         try
         {
             await stream.WriteAsync(output, cancellationToken);
-            return true;
+            return BatchOutcome.Acknowledged;
         }
         catch (Exception exception) when (exception is InvalidOperationException or IOException)
         {
-            return false;
+            return BatchOutcome.Refused;
         }
     }
 }

@@ -1,9 +1,9 @@
 using System.Collections.Concurrent;
+using BatchKit;
 using BatchKit.Transports;
 
-namespace BatchKit.TrimSmoke;
+namespace FirstTransport;
 
-/// <summary>Writes each connection's batches to its stream. A connection that is gone or broken is refused, and holds up nobody else.</summary>
 internal sealed class StreamTransport(ConcurrentDictionary<OutputHandle, Stream> connections) : IBatchTransport
 {
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)

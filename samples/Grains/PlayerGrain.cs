@@ -1,19 +1,9 @@
 using System.Collections.Concurrent;
+using BatchKit;
 using BatchKit.Transports;
-using Microsoft.Extensions.DependencyInjection;
 using Orleans.Runtime;
 
-namespace BatchKit.Pages.Tests.Orleans;
-
-/// <summary>The program that docs/orleans.md shows.</summary>
-internal static class PlayerServices
-{
-    public static void Add(IServiceCollection services)
-    {
-        services.AddSingleton<ObserverTransport>();
-        services.AddBatchKit().UseLocal(provider => provider.GetRequiredService<ObserverTransport>());
-    }
-}
+namespace Grains;
 
 public interface IPlayerObserver : IGrainObserver
 {
@@ -53,26 +43,26 @@ internal sealed class ObserverTransport : IBatchTransport
 
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
-        var outcomes = new BatchOutcome[batches.Length];
-        for (var index = 0; index < outcomes.Length; index++)
-            outcomes[index] = await TrySendAsync(batches.Span[index], cancellationToken) ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
+        var outcomes = new List<BatchOutcome>();
+        foreach (var batch in batches.ToArray())
+            outcomes.Add(await TrySendAsync(batch, cancellationToken));
         if (outcomes.Contains(BatchOutcome.Refused))
             throw new BatchSendException([.. outcomes], "A player is gone.");
     }
 
-    private async Task<bool> TrySendAsync(MessageBatch batch, CancellationToken cancellationToken)
+    private async Task<BatchOutcome> TrySendAsync(MessageBatch batch, CancellationToken cancellationToken)
     {
         if (!_observers.TryGetValue(batch.Handle, out var observer))
-            return false;
+            return BatchOutcome.Refused;
         try
         {
             await observer.ReceiveAsync(batch.Payload.ToArray()).WaitAsync(cancellationToken);
-            return true;
+            return BatchOutcome.Acknowledged;
         }
         catch (ClientNotAvailableException)
         {
             _observers.TryRemove(KeyValuePair.Create(batch.Handle, observer));
-            return false;
+            return BatchOutcome.Refused;
         }
     }
 }

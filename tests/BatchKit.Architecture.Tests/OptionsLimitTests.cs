@@ -64,7 +64,7 @@ public sealed class OptionsLimitTests
 
     private static bool IsRules(Type type) => type.IsGenericType && type.GetGenericTypeDefinition() == typeof(IValidateOptions<>);
 
-    private static SettingRange? RangeOf(PropertyInfo property)
+    internal static SettingRange? RangeOf(PropertyInfo property)
     {
         var type = Nullable.GetUnderlyingType(property.PropertyType) ?? property.PropertyType;
         foreach (var attribute in property.GetCustomAttributesData())
@@ -128,7 +128,7 @@ public sealed class OptionsLimitTests
     }
 
     /// <summary>The ends of a range, and the values beyond them, where the type has such values.</summary>
-    private sealed record SettingRange(object Least, object Most, object? BelowLeast, object? AboveMost, string[] Rules)
+    internal sealed record SettingRange(object Least, object Most, object? BelowLeast, object? AboveMost, string[] Rules)
     {
         public static SettingRange OfNumbers(long least, long most, Type type)
         {

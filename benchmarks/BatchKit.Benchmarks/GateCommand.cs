@@ -4,7 +4,7 @@ using BatchKit.Benchmarks.Gates;
 
 namespace BatchKit.Benchmarks;
 
-/// <summary><c>gate [gates.json] [suite…]</c>: holds the bars of a file.</summary>
+/// <summary><c>gate [gates.json] [suite…]</c>: checks the limits in a file.</summary>
 internal static class GateCommand
 {
     private static readonly Argument<string[]> Names = new("gates")
@@ -29,7 +29,7 @@ internal static class GateCommand
 
     public static Command Create()
     {
-        var command = new Command("gate", "Measures, compares with the bars of a file, and ends with 1 when one falls short.") { Names, Project, Results, Rounds, Out };
+        var command = new Command("gate", "Measures, checks the limits in a file, and exits with 1 if one fails.") { Names, Project, Results, Rounds, Out };
         command.SetAction(RunAsync);
         return command;
     }

@@ -10,7 +10,7 @@ internal static class UserCommands
     public static async Task<int> RunAsync(string[] arguments)
     {
         // A RootCommand would call itself by the assembly's name, and users know the tool's.
-        var root = new Command("batchkit-bench", "Measures BatchKit on your machine and your brokers, and holds the bars of your own benchmarks.")
+        var root = new Command("batchkit-bench", "Measures BatchKit on your machine and your brokers, and checks the limits of your own benchmarks.")
         {
             new HelpOption(), new VersionOption(), GateCommand.Create(), RunCommand.Create(), InitCommand.Create(), CompareCommand.Create(), CreateDry(), CreateFigures(), CreateInject(),
         };

@@ -16,48 +16,6 @@ namespace BatchKit.IntegrationTests.Pages;
 /// <summary>The code of readmes and docs starts, and does what the text beside it says.</summary>
 public sealed class PageExampleTests(PostgresFixture postgres, MosquittoFixture mosquitto, RabbitMqFixture rabbitMq)
 {
-    private static readonly OutputHandle Room = OutputHandle.Named("tower");
-
-    [Fact]
-    public async Task The_cores_loop_leaves_as_one_batch()
-    {
-        await using var output = new CollectingOutputBuffer();
-
-        await PageExamples.ShowAsync(output, Room, [.. Enumerable.Range(1, 1000).Select(number => new Item($"item {number}"))]);
-
-        Assert.Single(output.Batches);
-        Assert.Equal(1000, output.TextsFor(Room).Count);
-    }
-
-    [Fact]
-    public async Task The_cores_settings_come_from_a_section()
-    {
-        await RunAsync(services => PageExamples.AddSettings(services, Configure("BatchKit:Node", "7")), host =>
-        {
-            Assert.Equal(7, host.Services.GetRequiredService<IOptions<OutputBufferOptions>>().Value.Node);
-            return Task.CompletedTask;
-        });
-    }
-
-    [Fact]
-    public async Task The_cores_typed_message_reaches_its_handler()
-    {
-        var shown = new TaskCompletionSource<ChatLine>(TaskCreationOptions.RunContinuationsAsynchronously);
-
-        await RunAsync(
-            services => PageExamples.AddTyped(services, (_, line, _) =>
-            {
-                shown.TrySetResult(line);
-                return default;
-            }),
-            async host =>
-            {
-                PageExamples.WriteTyped(host.Services.GetRequiredService<TypedOutput>(), Room);
-
-                Assert.Equal(new ChatLine("Ana", "Hello"), await shown.Task.WithinDeadline());
-            });
-    }
-
     [Fact]
     public async Task The_page_on_trust_sets_a_key()
     {

@@ -1,4 +1,3 @@
-using System.Text.Json.Serialization;
 using BatchKit.Broadcast;
 using BatchKit.MassTransit;
 using BatchKit.Mqtt;
@@ -17,29 +16,6 @@ namespace BatchKit.IntegrationTests.Pages;
 /// <summary>Code that readmes and docs show.</summary>
 internal static class PageExamples
 {
-    public static async Task ShowAsync(IOutputBuffer output, OutputHandle player, IReadOnlyList<Item> items)
-    {
-        await using (output.BeginBufferingScope(player))
-            foreach (var item in items)
-                output.Write(player, $"{item.Name}\r\n"); // 1000 writes, 1 message
-    }
-
-    public static void AddSettings(IServiceCollection services, IConfiguration configuration) =>
-        services.AddBatchKit(configuration.GetSection("BatchKit")).UseLocal(provider => provider.GetRequiredService<MySockets>());
-
-    public static void AddTyped(IServiceCollection services, Func<OutputHandle, ChatLine, CancellationToken, ValueTask> showAsync)
-    {
-        services.AddBatchKit()
-            .UseJson(ChatJson.Default) // registers a TypedOutput
-            .UseLocal(_ => new MessageDispatcher(new JsonMessageCodec(ChatJson.Default)) // an IBatchTransport
-                .On<ChatLine>((room, line, cancellationToken) => showAsync(room, line, cancellationToken)));
-    }
-
-    public static void WriteTyped(TypedOutput output, OutputHandle room)
-    {
-        output.Write(room, new ChatLine("Ana", "Hello"));
-    }
-
     public static void AddSigned(IServiceCollection services, IConfiguration configuration)
     {
         services.AddBatchKit(options =>
@@ -154,13 +130,6 @@ internal static class PageExamples
         await outbox.EnqueueAsync(handle, [new BatchMessage(payload)], transaction, cancellationToken);
     }
 }
-
-internal sealed record Item(string Name);
-
-internal sealed record ChatLine(string Who, string Text);
-
-[JsonSerializable(typeof(ChatLine))]
-internal sealed partial class ChatJson : JsonSerializerContext;
 
 internal sealed record Change(string Room, string Property, string Value);
 

@@ -1,3 +1,4 @@
+using System.Globalization;
 using BatchKit.IntegrationTests.Mqtt;
 using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.TestServers.Network;
@@ -27,6 +28,9 @@ public sealed class WalkTests(StrangersFolder folder, RabbitMqFixture rabbitMq, 
 
         Assert.Equal(0, await program.WaitForExitAsync());
         await program.WaitForOutputAsync("tick loop: 400 messages in ");
+        var sends = int.Parse($"{program.Output}".Split("400 messages in ")[1].Split(' ')[0], CultureInfo.InvariantCulture);
+        // A hundred steps, and the end.
+        Assert.InRange(sends, 1, 101);
     }
 
     [Fact]

@@ -78,9 +78,12 @@ internal sealed class NatsTopology(NatsOptions options)
     /// <summary>True for a message that is there to be acknowledged. When a server up to 2.9.15 starts, it deletes what waits for a consumer that has acknowledged nothing yet, up to what another one has (its <c>checkForOrphanMsgs</c>).</summary>
     public static bool IsFirst(NatsHeaders? headers) => headers?.ContainsKey(FirstHeader) == true;
 
-    // Without an answer, because a receiver may lack the right to publish, and can receive all the same.
-    private ValueTask GreetAsync(INatsJSContext jetStream, int node, CancellationToken cancellationToken) =>
-        jetStream.Connection.PublishAsync(Subject(node), Array.Empty<byte>(), new NatsHeaders { [FirstHeader] = "1" }, cancellationToken: cancellationToken);
+    // Without an answer, because a receiver may lack the right to publish, and can receive all the same. What is sent once the receiver has started comes behind it.
+    private async Task GreetAsync(INatsJSContext jetStream, int node, CancellationToken cancellationToken)
+    {
+        await jetStream.Connection.PublishAsync(Subject(node), Array.Empty<byte>(), new NatsHeaders { [FirstHeader] = "1" }, cancellationToken: cancellationToken).ConfigureAwait(false);
+        await jetStream.Connection.PingAsync(cancellationToken).ConfigureAwait(false);
+    }
 
     private string Subject(int node) => string.Create(CultureInfo.InvariantCulture, $"{options.Prefix}.node.{node}");
 }

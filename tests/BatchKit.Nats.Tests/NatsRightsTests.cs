@@ -74,7 +74,7 @@ public sealed class NatsRightsTests : IDisposable
         await server.ConfigureAsync(User(""));
 
         await WriteUntilAsync(node.Output, _ => node.Arrived.TextsFor(NatsNode.Room).Count > 0);
-        await Until.TrueAsync(async () => (await node.GetHealthAsync()).Status == HealthStatus.Healthy);
+        await node.WaitUntilHealthyAsync();
         Assert.Equal(HealthStatus.Unhealthy, health.Status);
         Assert.Contains($"refused a message: Permissions Violation for Publish to \"{options.Prefix}.all\"", health.Description, StringComparison.Ordinal);
     }

@@ -168,7 +168,7 @@ public sealed class NatsTransportTests(NatsFixture nats)
         await using var back = await NatsNode.StartAsync(options, 2);
 
         await back.Arrived.WaitForMessagesAsync(8).WithinDeadline();
-        await Until.TrueAsync(async () => (await sender.GetHealthAsync()).Status == HealthStatus.Healthy);
+        await sender.WaitUntilHealthyAsync();
         Assert.Equal(HealthStatus.Unhealthy, health.Status);
     }
 

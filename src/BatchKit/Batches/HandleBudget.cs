@@ -18,6 +18,9 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     /// <summary>The handle's batches that wait, the oldest first; guarded by the lock of the route's <see cref="BatchAges"/>, and null without them.</summary>
     public BatchList? Waiting { get; } = route.Ages is null ? null : new BatchList(ofHandle: true);
 
+    /// <summary>How many writers wait for capacity; guarded by the handle's lock. The handle is kept meanwhile, so that later output stays behind theirs.</summary>
+    public int Waits { get; set; }
+
     // What was returned is read first: then it can't pass what was taken.
     public long Pending => -Volatile.Read(ref _returned) + Volatile.Read(ref _taken);
 

@@ -217,7 +217,7 @@ internal sealed class HandleBuffer : ITimedHold
             if (!_output.HasHeld)
                 _hold.End(this);
             var idle = _settings.Clock.AgeOf(_usedAt);
-            retires = _scopes.Count == 0 && !_output.HasOpen && _output.Settlement.IsIdle && !_isRetired && idle >= idleTimeout
+            retires = _scopes.Count == 0 && Budget.Waits == 0 && !_output.HasOpen && _output.Settlement.IsIdle && !_isRetired && idle >= idleTimeout
                 && (!_output.Settlement.HasUnreportedLoss || idle >= _settings.HandleIdleTimeout);
             _isRetired |= retires;
         }

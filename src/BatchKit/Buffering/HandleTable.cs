@@ -37,6 +37,24 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
     public HandleBuffer? GetOrAdd(OutputHandle handle) =>
         _lastOfThread is { } last && last.Handle == handle && last.IsUsableIn(settings) ? last : GetOrAddSlow(handle);
 
+    /// <summary>Keeps a handle for a writer that waits for capacity, until it takes itself off <see cref="HandleBudget.Waits"/>.</summary>
+    /// <exception cref="ObjectDisposedException">The buffer has stopped.</exception>
+    public HandleBuffer BeginWait(OutputHandle handle)
+    {
+        while (GetOrAdd(handle) is { } buffer)
+        {
+            lock (buffer.Gate)
+            {
+                if (!buffer.IsUsableIn(settings))
+                    continue;
+                buffer.Budget.Waits++;
+                return buffer;
+            }
+        }
+
+        throw Stopped();
+    }
+
     /// <returns>Null when the handle is not in use.</returns>
     public HandleBuffer? TryGet(OutputHandle handle)
     {

@@ -101,8 +101,8 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         OutputHandle handle, ReadOnlyMemory<byte> bytes, MessageHeader? header, CancellationToken cancellationToken)
     {
         var cost = MessageCost.Of(bytes.Length, header);
-        if (handles.GetOrAdd(handle) is not { Budget: var budget } buffer)
-            throw HandleTable.Stopped();
+        var buffer = handles.BeginWait(handle);
+        var budget = buffer.Budget;
         var (hasShare, hasCapacity, result) = (false, false, AppendResult.Retired);
         settings.Metrics.BeginWait();
         try
@@ -127,6 +127,8 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
                 budget.Route.Release(cost);
             if (hasShare)
                 budget.Queue.Redeem(cost);
+            lock (buffer.Gate)
+                budget.Waits--;
             settings.Metrics.EndWait();
         }
 

@@ -140,18 +140,14 @@ internal sealed class Dispatcher : IAsyncDisposable
     };
 
     /// <summary>A sentence for each route that cannot send now.</summary>
-    public ImmutableArray<string> DescribeFailures() =>
-    [
-        .. _partitions.Where(static partition => partition.Failure is not null).Select(partition =>
-        {
-            var failure = partition.Failure!;
-            var since = _settings.Clock.ElapsedSince(failure.Since);
-            return $"Route '{partition.RouteName}' has not been able to send for {since.TotalSeconds:0} s ({failure.Attempts} attempts): {FailureText.MessageOf(failure.Cause)}";
-        }),
-    ];
+    public ImmutableArray<string> DescribeFailures() => [.. _partitions.Select(DescribeFailure).OfType<string>()];
 
     /// <summary>Batches that were sealed because their sender took them; the metrics count all others.</summary>
     public long CountUnscopedBatches() => _partitions.Sum(static partition => partition.UnscopedBatches);
+
+    private string? DescribeFailure(DispatchPartition partition) =>
+        partition.Failure is not { } failure ? null
+        : $"Route '{partition.RouteName}' has not been able to send for {_settings.Clock.ElapsedSince(failure.Since).TotalSeconds:0} s ({failure.Attempts} attempts): {FailureText.MessageOf(failure.Cause)}";
 
     private long CountMessages(SettlementOutcome outcome) =>
         _partitions.Sum(partition => partition.CountMessages(outcome)) + _evictedHeld.Messages(outcome);

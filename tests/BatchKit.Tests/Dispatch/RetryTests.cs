@@ -1,3 +1,4 @@
+using System.Collections.Immutable;
 using BatchKit.Testing;
 using BatchKit.Transports;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
@@ -175,6 +176,49 @@ public sealed class RetryTests
         Assert.Contains("broker", Assert.Single(whileDown.Reasons), StringComparison.Ordinal);
         Assert.Contains("The broker is down.", whileDown.Reasons[0], StringComparison.Ordinal);
         Assert.Equal(HealthStatus.Healthy, buffer.GetHealth().Status);
+    }
+
+    [Fact]
+    public async Task Health_can_be_read_at_each_moment_while_routes_fail_and_recover()
+    {
+        const int Failures = 2_000;
+        var names = Enumerable.Range(0, 8).Select(number => $"route {number}").ToImmutableArray();
+        var routes = names.Select(name => new OutputRoute(name, new ScriptedTransport(_arrived, sendsWithoutBlocking: true))).ToArray();
+        foreach (var route in routes)
+        {
+            for (var count = 0; count < Failures; count++)
+                ((ScriptedTransport)route.Transport).Fail().Pass();
+        }
+
+        await using var buffer = new OutputBuffer(routes, new EveryRoute(names), new OutputBufferOptions { DeliveryTimeout = TimeSpan.FromDays(1) }, timeProvider: _clock);
+        using var ending = new CancellationTokenSource();
+        var reading = Task.Run(() =>
+        {
+            while (!ending.IsCancellationRequested)
+                buffer.GetHealth();
+        });
+
+        for (var count = 0; count < Failures && !reading.IsCompleted; count++)
+        {
+            buffer.Write(_handle, "line");
+            var flushing = buffer.FlushAsync().AsTask();
+            while (!flushing.IsCompleted)
+            {
+                _clock.Advance(TimeSpan.FromMilliseconds(100));
+                await Task.Yield();
+            }
+
+            await flushing;
+        }
+
+        await ending.CancelAsync();
+        await reading.WithinDeadline();
+        Assert.Equal(HealthStatus.Healthy, buffer.GetHealth().Status);
+    }
+
+    private sealed class EveryRoute(ImmutableArray<string> names) : IOutputRouter
+    {
+        public ImmutableArray<string> GetRoutes(OutputHandle handle) => names;
     }
 
     // The watch's timer is armed all the time; a retry's is the second.

@@ -120,9 +120,12 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
     {
         EncoderGuard.ThrowIfEncoding();
         HandleStatistics total;
+        ICollection<HandleBuffer> handles;
+
+        // In one step, so that a handle that is removed meanwhile is counted, and counted once.
         lock (_gate)
-            total = _retired;
-        foreach (var (_, handle) in _handles)
+            (total, handles) = (_retired, _handles.Values);
+        foreach (var handle in handles)
             total = Sum(total, handle.GetStatistics());
         return total;
     }

@@ -17,6 +17,9 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
 {
     private const int SoonAttempts = 50;
 
+    // The client needs a moment to subscribe again.
+    private const int MissingChecks = 2;
+
     private static readonly TimeSpan SoonDelay = TimeSpan.FromMilliseconds(100);
     private static readonly TimeSpan RetryDelay = TimeSpan.FromSeconds(1);
 
@@ -141,7 +144,7 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
             _failures = 0;
             _lifetime.Tried(fault: null);
             _lifetime.Log.Receiving($"{pattern}", _connection.Target);
-            await DeliverAsync(queue, stopping).ConfigureAwait(false);
+            await DeliverAsync(queue, () => subscriber.SubscribedEndpoint(pattern) is not null, stopping).ConfigureAwait(false);
         }
         catch (Exception exception) when (!stopping.IsCancellationRequested)
         {
@@ -165,12 +168,12 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
     }
 
     // The client's queue has no limit, so it is emptied while the next hop has a frame, for however long.
-    private async Task DeliverAsync(ChannelMessageQueue queue, CancellationToken stopping)
+    private async Task DeliverAsync(ChannelMessageQueue queue, Func<bool> isSubscribed, CancellationToken stopping)
     {
         var waiting = new BoundedChannelOptions(_options.MaxWaitingFrames) { FullMode = BoundedChannelFullMode.DropOldest, SingleReader = true, SingleWriter = true };
         var frames = Channel.CreateBounded<byte[]?>(waiting, _ => CountDropped());
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(stopping);
-        var emptying = EmptyAsync(queue, frames.Writer, ending.Token);
+        var emptying = Task.WhenAll(EmptyAsync(queue, frames.Writer, ending.Token), WatchAsync(isSubscribed, frames.Writer, ending.Token));
         try
         {
             await foreach (var frame in frames.Reader.ReadAllAsync(stopping).ConfigureAwait(false))
@@ -193,6 +196,21 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
         catch (Exception exception)
         {
             // Told to who delivers, behind the frames that came before it.
+            frames.TryComplete(exception);
+        }
+    }
+
+    // The client subscribes again after a lost connection, but tells no one when the server refuses that, and does not try it again.
+    private async Task WatchAsync(Func<bool> isSubscribed, ChannelWriter<byte[]?> frames, CancellationToken ending)
+    {
+        try
+        {
+            for (var missing = 0; missing < MissingChecks; missing = _connection.Fault is null && !isSubscribed() ? missing + 1 : 0)
+                await Task.Delay(RetryDelay, _timeProvider, ending).ConfigureAwait(false);
+            throw new IOException("The server has not confirmed the subscription again.");
+        }
+        catch (Exception exception)
+        {
             frames.TryComplete(exception);
         }
     }

@@ -8,6 +8,7 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using StackExchange.Redis;
+using static BatchKit.Redis.Tests.RedisHosts;
 
 namespace BatchKit.Redis.Tests;
 
@@ -241,27 +242,6 @@ public sealed class RedisTransportTests(RedisFixture redis)
         await Assert.ThrowsAsync<OutputDeliveryException>(() => output.FlushAsync(nowhere).WithinDeadline());
     }
 
-    [Theory]
-    [InlineData("&{0}:* &{0}:[0x][0x][0x][0x][2x]")]
-    [InlineData("&*")]
-    public async Task A_user_with_the_rights_that_the_reference_names_sends_and_receives(string channels)
-    {
-        const string user = "node-2";
-        var options = await redis.NewOptionsAsync();
-        await using var administrator = await ConnectionMultiplexer.ConnectAsync(options.Configuration!);
-        var rights = $"reset on >secret +echo +publish +psubscribe +punsubscribe {string.Format(CultureInfo.InvariantCulture, channels, options.Prefix)}";
-        await administrator.GetDatabase().ExecuteAsync("ACL", [(object)"SETUSER", user, .. rights.Split(' ')]);
-        options.Configuration += $",user={user},password=secret";
-
-        using var host = await StartAsync(options, 2);
-        await host.Services.GetRequiredService<IOutputBuffer>().WriteAsync(Room, "to all");
-        await host.Services.GetRequiredService<IOutputBuffer>().WriteAsync(OutputHandle.Connection(2, 1), "to me");
-
-        await CollectedBy(host).WaitForMessagesAsync(2).WithinDeadline();
-        Assert.Equal(["to all", "to me"], CollectedBy(host).Texts);
-        Assert.Equal(HealthStatus.Healthy, await HealthOf(host));
-    }
-
     [Fact]
     public async Task A_frame_that_is_signed_for_another_node_is_rejected()
     {
@@ -327,24 +307,5 @@ public sealed class RedisTransportTests(RedisFixture redis)
 
         await CollectedBy(host).WaitForMessagesAsync(1).WithinDeadline();
         await published.ReadAsync().AsTask().WithinDeadline();
-    }
-
-    private static CollectingTransport CollectedBy(IHost host) => host.Services.GetRequiredService<CollectingTransport>();
-
-    private static async Task<HealthStatus> HealthOf(IHost host) =>
-        (await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync(static check => check.Name == "batchkit-redis")).Status;
-
-    private static async Task<IHost> StartAsync(RedisOptions options, int node, IConnectionMultiplexer? connection = null)
-    {
-        var builder = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
-        if (connection is not null)
-            builder.Services.AddSingleton(connection);
-        builder.Services.AddSingleton<CollectingTransport>();
-        builder.Services.AddBatchKit(buffer => buffer.Node = node)
-            .UseRedis(redis => (redis.Configuration, redis.Prefix) = (options.Configuration, options.Prefix))
-            .ReceiveFromRedis(static services => services.GetRequiredService<CollectingTransport>());
-        var host = builder.Build();
-        await host.StartAsync().WithinDeadline();
-        return host;
     }
 }

@@ -93,6 +93,24 @@ public sealed class StuckClientTests
     }
 
     [Fact]
+    public async Task A_send_that_waits_for_a_client_beyond_its_time_limit_is_not_repeated_to_the_others()
+    {
+        await using var server = await HubServer.StartAsync(
+            options: options => (options.MaxQueuedBytes, options.StuckAfter) = (64 * 1024, TimeSpan.FromMinutes(1)),
+            services: static services => services.AddBatchKit(static buffer => buffer.SendTimeout = TimeSpan.FromMilliseconds(100)));
+        using var slow = await RawClient.ConnectAsync(server.Address);
+        await using var other = await HubClientConnection.ConnectAsync(server.Address);
+        await Until.TrueAsync(() => server.Connections == 2);
+
+        // More than the sockets of a connection hold: 4 MiB with Linux's settings.
+        await SendScopeAsync(server, 3000, Filler);
+
+        await server.FlushAsync(other);
+        Assert.Equal(Enumerable.Range(0, 3000).Select(static number => $"{number} {Filler}"), other.Texts);
+        Assert.Equal(0, server.Output.GetStatistics().FailedSends);
+    }
+
+    [Fact]
     public async Task A_client_that_reads_late_gets_each_scope_as_it_was_sent()
     {
         await using var server = await HubServer.StartAsync(options: options => (options.MaxQueuedBytes, options.StuckAfter) = (1 << 30, TimeSpan.FromMinutes(1)));

@@ -107,14 +107,14 @@ internal sealed class HubClient
     }
 
     /// <summary>Completes when at most half of the limit waits, or when the client has not taken anything for a while.</summary>
+    /// <remarks>Cancelled, it completes too: the clients have the send in their queues, and it must not be repeated.</remarks>
     public async Task CatchUpAsync(CancellationToken cancellationToken)
     {
-        while (TryGetWait(out var caughtUp, out var patience))
+        while (!cancellationToken.IsCancellationRequested && TryGetWait(out var caughtUp, out var patience))
         {
             using var ended = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
             await Task.WhenAny(caughtUp, Task.Delay(patience, _limits.TimeProvider, ended.Token)).ConfigureAwait(false);
             await ended.CancelAsync().ConfigureAwait(false);
-            cancellationToken.ThrowIfCancellationRequested();
         }
     }
 

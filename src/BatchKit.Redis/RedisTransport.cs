@@ -103,7 +103,7 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
             throw new FrameRefusedException($"{_connection.Target} did not accept the frame: {FailureText.MessageOf(exception)}", exception);
         }
 
-        if (receivers == 0 && !frame.Destination.IsAll && !IsCluster(redis))
+        if (receivers == 0 && !frame.Destination.IsAll && HasOneServer(redis))
             throw new FrameRefusedException($"No receiver of {frame.Destination} is subscribed at {_connection.Target}.");
     }
 
@@ -120,6 +120,6 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
         }
     }
 
-    // A cluster counts the receivers of one of its servers only.
-    private static bool IsCluster(IConnectionMultiplexer redis) => Array.Exists(redis.GetServers(), static server => server.ServerType == ServerType.Cluster);
+    // A server counts its own receivers only. The others of a cluster have more, and so have the replicas of a primary: after a failover, the servers that receivers stay connected to.
+    private static bool HasOneServer(IConnectionMultiplexer redis) => redis.GetServers() is [{ ServerType: not ServerType.Cluster }];
 }

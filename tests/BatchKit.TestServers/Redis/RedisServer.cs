@@ -25,18 +25,21 @@ public sealed class RedisServer : IAsyncDisposable
     public Uri Address { get; }
 
     /// <summary>Why tests can't have a server here; null when they can.</summary>
-    public static string? WhyMissing => Configured is not null || FindProgram() is not null
-        ? null
-        : $"Redis is not installed (apt-get install redis-server). {AddressVariable} names no server either.";
+    public static string? WhyMissing => Configured is not null || WhyNotInstalled is not { } reason ? null : $"{reason} {AddressVariable} names no server either.";
 
     private static string? Configured => Environment.GetEnvironmentVariable(AddressVariable) is { Length: > 0 } address ? address : null;
 
+    /// <summary>Why tests can't have a server of their own here; null when they can.</summary>
+    public static string? WhyNotInstalled => FindProgram() is not null ? null : "Redis is not installed (apt-get install redis-server).";
+
     /// <summary>Takes the server that the environment names, or starts the installed one.</summary>
     /// <exception cref="ServerStartException">There is none, or it did not start.</exception>
-    public static async Task<RedisServer> ConnectOrStartAsync()
+    public static async Task<RedisServer> ConnectOrStartAsync() => Configured is { } configured ? new RedisServer(new Uri(configured), folder: null) : await StartOwnAsync();
+
+    /// <summary>Starts the installed server, for a test that breaks it.</summary>
+    /// <exception cref="ServerStartException">There is none, or it did not start.</exception>
+    public static async Task<RedisServer> StartOwnAsync()
     {
-        if (Configured is { } configured)
-            return new RedisServer(new Uri(configured), folder: null);
         var program = FindProgram() ?? throw new ServerStartException("Redis is not installed.");
         var address = new Uri(string.Create(CultureInfo.InvariantCulture, $"redis://127.0.0.1:{FreePort.Take(1)[0]}"));
         var server = new RedisServer(address, Directory.CreateTempSubdirectory("batchkit-redis-").FullName);

@@ -7,7 +7,7 @@ namespace BatchKit.SignalR;
 public sealed class SignalROptions
 {
     /// <summary>The most bytes that may wait for one client; 4 MiB by default, from 4 KiB to 1 GiB. A client beyond it does not read: its connection is aborted, counted and logged.</summary>
-    /// <remarks>What one send has for a client with at most half of the limit waiting is taken whole, however large it is. Sends wait for a client that has more than half of the limit waiting and still reads; see <see cref="StuckAfter"/>.</remarks>
+    /// <remarks>What one send has for a client with at most half of the limit waiting is taken whole, however large it is; what another send waits for, as one of the backplane, does not count. Sends wait for a client that has more than half of the limit waiting and still reads; see <see cref="StuckAfter"/>.</remarks>
     [Range(4096, 1 << 30)]
     public int MaxQueuedBytes { get; set; } = 4 * 1024 * 1024;
 

@@ -1,5 +1,6 @@
 using BatchKit.SignalR.Tests.Support;
 using BatchKit.Testing;
+using BatchKit.Transports;
 using Microsoft.AspNetCore.Server.Kestrel.Transport.Sockets;
 using Microsoft.AspNetCore.SignalR;
 using Microsoft.Extensions.DependencyInjection;
@@ -108,6 +109,27 @@ public sealed class StuckClientTests
         await server.FlushAsync(other);
         Assert.Equal(Enumerable.Range(0, 3000).Select(static number => $"{number} {Filler}"), other.Texts);
         Assert.Equal(0, server.Output.GetStatistics().FailedSends);
+    }
+
+    [Fact]
+    public async Task A_client_that_reads_a_large_scope_is_not_cut_by_what_comes_over_the_backplane_meanwhile()
+    {
+        var bus = new FrameBus();
+        await using var server = await HubServer.StartAsync(
+            bus.Join, options => (options.MaxQueuedBytes, options.StuckAfter) = (64 * 1024, TimeSpan.FromMinutes(1)), static services => services.Configure<SocketTransportOptions>(HoldLittle));
+        await using var other = await HubServer.StartAsync(bus.Join);
+        using var client = await RawClient.ConnectAsync(server.Address);
+        await Until.TrueAsync(() => server.Connections == 1);
+
+        var sending = SendScopeAsync(server, 1000, Filler);
+        await Until.TrueAsync(() => server.Counters.Messages == 1000);
+        await other.Hub.Clients.All.SendAsync(TestHub.Receive, "meanwhile");
+        await Until.TrueAsync(() => server.Services.GetRequiredService<FrameReceiver>().GetStatistics() is var frames && frames.ReceivedMessages > frames.OwnGroupMessages);
+
+        var read = await ReadAsync(client, 1001);
+        await sending.WithinDeadline();
+        Assert.Equal(RecordOf("meanwhile"), read[^1]);
+        Assert.Equal(0, server.Counters.CutClients);
     }
 
     [Fact]

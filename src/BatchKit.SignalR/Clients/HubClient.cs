@@ -23,7 +23,11 @@ internal sealed class HubClient
     private long _movedAt;
     private TaskCompletionSource? _caughtUp;
     private long _lastSend;
+    private int _placeInSend;
     private long _backlogBytes;
+
+    // What was queued by sends that have not ended, whether it is written or not.
+    private long _openBytes;
 
     private readonly ClientLimits _limits;
     private readonly bool _countsMessages;
@@ -51,7 +55,7 @@ internal sealed class HubClient
     public bool IsConnected { get; set; } = true;
 
     /// <summary>Queues a run. The send writes it when it has queued all its runs.</summary>
-    /// <remarks>What one send has for a client that is not far behind is taken whole, however large it is.</remarks>
+    /// <remarks>What one send has for a client that is not far behind is taken whole, however large it is. A send that has not ended waits for the client, so what it has queued does not count for another one.</remarks>
     public void Queue(EncodedRun run, HubSend send)
     {
         lock (_lock)
@@ -60,14 +64,15 @@ internal sealed class HubClient
                 return;
             if (_lastSend != send.Id)
             {
-                (_lastSend, _backlogBytes) = (send.Id, _queuedBytes);
-                send.Add(this);
+                (_lastSend, _backlogBytes) = (send.Id, Math.Max(0, _queuedBytes - _openBytes));
+                _placeInSend = send.Add(this);
             }
 
             if (_backlogBytes <= _limits.MaxQueuedBytes / 2 || run.Length <= _limits.MaxQueuedBytes - _queuedBytes)
             {
                 _waiting.Add(run.Hold());
-                _queuedBytes += run.Length;
+                (_queuedBytes, _openBytes) = (_queuedBytes + run.Length, _openBytes + run.Length);
+                send.AddBytes(_placeInSend, run.Length);
                 return;
             }
 
@@ -108,7 +113,9 @@ internal sealed class HubClient
 
     /// <summary>Completes when at most half of the limit waits, or when the client has not taken anything for a while.</summary>
     /// <remarks>Cancelled, it completes too: the clients have the send in their queues, and it must not be repeated.</remarks>
-    public async Task CatchUpAsync(CancellationToken cancellationToken)
+    /// <param name="sendBytes">What the send has queued.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    public async Task CatchUpAsync(long sendBytes, CancellationToken cancellationToken)
     {
         while (!cancellationToken.IsCancellationRequested && TryGetWait(out var caughtUp, out var patience))
         {
@@ -116,15 +123,22 @@ internal sealed class HubClient
             await Task.WhenAny(caughtUp, Task.Delay(patience, _limits.TimeProvider, ended.Token)).ConfigureAwait(false);
             await ended.CancelAsync().ConfigureAwait(false);
         }
+
+        lock (_lock)
+            EndLocked(sendBytes);
     }
 
-    /// <summary>Whether a send should wait for it.</summary>
-    public bool IsBehind
+    /// <summary>Ends a send for it.</summary>
+    /// <param name="sendBytes">What the send has queued.</param>
+    /// <returns>False when the send should wait for it, by <see cref="CatchUpAsync"/>.</returns>
+    public bool TryEnd(long sendBytes)
     {
-        get
+        lock (_lock)
         {
-            lock (_lock)
-                return IsOverHalf;
+            if (IsOverHalf)
+                return false;
+            EndLocked(sendBytes);
+            return true;
         }
     }
 
@@ -139,6 +153,8 @@ internal sealed class HubClient
             return IsOverHalf && patience > TimeSpan.Zero;
         }
     }
+
+    private void EndLocked(long sendBytes) => _openBytes = Math.Max(0, _openBytes - sendBytes);
 
     private List<EncodedRun> TakeLocked()
     {
@@ -162,6 +178,8 @@ internal sealed class HubClient
     {
         _takenBytes -= bytes;
         _queuedBytes -= bytes;
+        if (_queuedBytes == 0)
+            _openBytes = 0;
         if (_queuedBytes > _limits.MaxQueuedBytes / 2)
             return;
         _caughtUp?.TrySetResult();

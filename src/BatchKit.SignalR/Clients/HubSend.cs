@@ -1,3 +1,4 @@
+using System.Runtime.InteropServices;
 using BatchKit.SignalR.Records;
 
 namespace BatchKit.SignalR.Clients;
@@ -7,7 +8,8 @@ internal sealed class HubSend(ClientLimits limits)
 {
     private static long _lastId;
 
-    private readonly List<HubClient> _clients = [];
+    // One that another send has queued for meanwhile is there once more.
+    private readonly List<(HubClient Client, long Bytes)> _clients = [];
     private EncodedRun[] _parts = [];
     private EncodedRun? _joined;
     private Written _written;
@@ -15,7 +17,15 @@ internal sealed class HubSend(ClientLimits limits)
     /// <summary>Its number, by which a client knows whether it has begun to queue for it.</summary>
     public long Id { get; } = Interlocked.Increment(ref _lastId);
 
-    public void Add(HubClient client) => _clients.Add(client);
+    /// <returns>The client's place.</returns>
+    public int Add(HubClient client)
+    {
+        _clients.Add((client, 0));
+        return _clients.Count - 1;
+    }
+
+    /// <summary>Counts what was queued for the client at a place.</summary>
+    public void AddBytes(int place, int bytes) => CollectionsMarshal.AsSpan(_clients)[place].Bytes += bytes;
 
     /// <summary>Counts a write, for all together.</summary>
     public void Count(Written written) => _written += written;
@@ -36,10 +46,10 @@ internal sealed class HubSend(ClientLimits limits)
     public ValueTask WriteAsync(CancellationToken cancellationToken)
     {
         List<Task>? behind = null;
-        foreach (var client in _clients)
+        foreach (var (client, bytes) in _clients)
         {
-            if (!client.Write(this) && client.IsBehind)
-                (behind ??= []).Add(client.CatchUpAsync(cancellationToken));
+            if (!client.Write(this) && !client.TryEnd(bytes))
+                (behind ??= []).Add(client.CatchUpAsync(bytes, cancellationToken));
         }
 
         _joined?.Release();

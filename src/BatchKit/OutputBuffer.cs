@@ -304,19 +304,19 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
 
     private async Task DrainAsync(CancellationToken cancellationToken)
     {
-        _handles.Stop();
+        var drained = _handles.DrainAsync();
         _dispatcher.EndLinger();
         _settings.Budget.FailWaiters(HandleTable.Stopped());
         try
         {
-            await _dispatcher.WhenIdleAsync().WaitAsync(_settings.DrainTimeout, _settings.Clock.TimeProvider, cancellationToken).ConfigureAwait(false);
+            await drained.WaitAsync(_settings.DrainTimeout, _settings.Clock.TimeProvider, cancellationToken).ConfigureAwait(false);
             _settings.Logger.Drained(Name);
         }
         catch (Exception limit) when (limit is TimeoutException or OperationCanceledException)
         {
-            _settings.Logger.DrainEnded(Name, GetStatistics().PendingMessages, limit is TimeoutException ? _settings.DrainTimeout : null);
+            _settings.Logger.DrainEnded(Name, _dispatcher.GetStatistics().PendingMessages, limit is TimeoutException ? _settings.DrainTimeout : null);
             if (!await _dispatcher.AbortAsync().ConfigureAwait(false))
-                _settings.Logger.TransportBlocks(Name, GetStatistics().PendingMessages, Dispatcher.AbortTimeout);
+                _settings.Logger.TransportBlocks(Name, _dispatcher.GetStatistics().PendingMessages, Dispatcher.AbortTimeout);
         }
     }
 

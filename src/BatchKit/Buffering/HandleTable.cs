@@ -109,11 +109,27 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         Shrink();
     }
 
-    public void Stop()
+    /// <summary>Stops all handles, and completes when all that they had is settled.</summary>
+    public async Task DrainAsync()
     {
         _isStopped = true;
+        List<Task>? late = null;
         foreach (var (_, handle) in _handles)
+        {
+            // An encoder that hangs has its handle's lock. Neither the other handles nor the caller wait for it.
+            if (!handle.Gate.TryEnter())
+            {
+                (late ??= []).Add(StopOnPoolAsync(handle));
+                continue;
+            }
+
+            handle.Gate.Exit();
             handle.Stop();
+        }
+
+        if (late is not null)
+            await Task.WhenAll(late).ConfigureAwait(false);
+        await dispatcher.WhenIdleAsync().ConfigureAwait(false);
     }
 
     public HandleStatistics GetStatistics()
@@ -157,6 +173,12 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
             throw new LossReport(lost, cause).ToException();
         if (cancellation is not null)
             ExceptionDispatchInfo.Throw(cancellation);
+    }
+
+    private static async Task StopOnPoolAsync(HandleBuffer handle)
+    {
+        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
+        handle.Stop();
     }
 
     private HandleBuffer? GetOrAddSlow(OutputHandle handle)

@@ -68,6 +68,34 @@ public sealed class StopTests
     }
 
     [Fact]
+    public async Task A_stop_keeps_its_limit_and_sends_other_output_although_an_encoder_hangs()
+    {
+        using var released = new ManualResetEventSlim();
+        var entered = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        var buffer = Buffer(_arrived, new OutputBufferOptions());
+        var hanging = Task.Factory.StartNew(() => buffer.Write(OutputHandle.Named("hangs"), maxBytes: 10, released, (_, released) =>
+        {
+            entered.SetResult();
+            released.Wait(Deadline.Time);
+            return 0;
+        }), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        await entered.Task.WithinDeadline();
+        buffer.BeginBufferingScope(_handle);
+        buffer.Write(_handle, "held");
+
+        var stopping = Task.Factory.StartNew(() => buffer.StopAsync(CancellationToken.None), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        var stop = await stopping.WithinDeadline();
+        await _arrived.WaitForMessagesAsync(1);
+        _clock.Advance(new OutputBufferOptions().DrainTimeout);
+        await stop.WithinDeadline();
+
+        Assert.Equal(["held"], _arrived.Texts);
+        released.Set();
+        await hanging.WithinDeadline();
+        await buffer.DisposeAsync();
+    }
+
+    [Fact]
     public async Task A_stop_over_a_route_that_fails_each_send_ends_by_its_limit()
     {
         var transport = new ScriptedTransport(_arrived).Fail(sends: 1000);

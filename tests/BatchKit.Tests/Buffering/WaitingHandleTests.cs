@@ -10,7 +10,10 @@ public sealed class WaitingHandleTests
     private readonly CollectingTransport _arrived = new(sendsWithoutBlocking: false);
     private readonly OutputBufferOptions _options = new()
     {
-        MaxBufferedBytes = Cap, MaxMessageBytes = Cap - 4, SendTimeout = TimeSpan.FromHours(1), DeliveryTimeout = TimeSpan.FromDays(1),
+        MaxBufferedBytes = Cap,
+        MaxMessageBytes = Cap - 4,
+        SendTimeout = TimeSpan.FromHours(1),
+        DeliveryTimeout = TimeSpan.FromDays(1),
     };
 
     [Fact]

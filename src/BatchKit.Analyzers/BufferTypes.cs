@@ -12,6 +12,7 @@ internal sealed class BufferTypes
     private readonly INamedTypeSymbol? _scope;
     private readonly INamedTypeSymbol? _writer;
     private readonly INamedTypeSymbol? _encoder;
+    private readonly INamedTypeSymbol? _connectionHandler;
 
     private BufferTypes(Compilation compilation, INamedTypeSymbol buffer)
     {
@@ -20,6 +21,7 @@ internal sealed class BufferTypes
         _scope = compilation.GetTypeByMetadataName("BatchKit.BufferingScope");
         _writer = compilation.GetTypeByMetadataName("BatchKit.MessageWriter");
         _encoder = compilation.GetTypeByMetadataName("BatchKit.MessageEncoder`1");
+        _connectionHandler = compilation.GetTypeByMetadataName("BatchKit.Broadcast.IConnectionHandler");
     }
 
     /// <summary>Null for a compilation that does not reference BatchKit.</summary>
@@ -37,6 +39,8 @@ internal sealed class BufferTypes
     public bool IsWriter(ITypeSymbol? type) => _writer is not null && SymbolEqualityComparer.Default.Equals(type, _writer);
 
     public bool IsEncoder(ITypeSymbol? type) => SymbolEqualityComparer.Default.Equals(type?.OriginalDefinition, _encoder);
+
+    public bool IsConnectionHandler(ITypeSymbol? type) => _connectionHandler is not null && type?.IsOrImplements(_connectionHandler) == true;
 
     /// <summary>A call that opens a scope.</summary>
     public bool IsOpening(IInvocationOperation call) => call.TargetMethod.Name is "BeginBufferingScope" or "BeginWriting" && IsScope(call.TargetMethod.ReturnType) && IsBufferCall(call);

@@ -27,6 +27,7 @@ internal sealed class ScopeAnalyzer() : BufferAnalyzer(OperationKind.Invocation,
 
     private static (DiagnosticDescriptor Rule, string? Argument)? OfScope(IInvocationOperation opening, ISymbol containing) => opening.Consumer() switch
     {
+        IExpressionStatementOperation when !IsAmbient(opening) && EndsScopes(opening.Root()) => null,
         IExpressionStatementOperation => (Rules.OpenScope, IsAmbient(opening) ? UseUsing : $"{UseUsing}, or write '_ =' and end it with EndBufferingScope"),
         ISimpleAssignmentOperation { Target: IDiscardOperation } => IsAmbient(opening) ? (Rules.OpenScope, UseUsing) : null,
         IVariableInitializerOperation { Parent: IVariableDeclaratorOperation local } => IsUsing(local) ? null : OfLocal(opening, UsesOf(local), containing),
@@ -48,6 +49,8 @@ internal sealed class ScopeAnalyzer() : BufferAnalyzer(OperationKind.Invocation,
 
     private static (DiagnosticDescriptor Rule, string? Argument)? OfKept(IInvocationOperation opening, ISymbol? member) =>
         member is null || HasLimit(opening) ? null : (Rules.ScopeInField, member.Name);
+
+    private static bool EndsScopes(IOperation body) => body.Descendants().Any(static part => part is IInvocationOperation { TargetMethod.Name: "EndBufferingScope" });
 
     private static bool IsAmbient(IInvocationOperation opening) => BufferTypes.HandleOf(opening) is null;
 

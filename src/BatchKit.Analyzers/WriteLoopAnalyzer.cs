@@ -1,3 +1,4 @@
+using System.Collections.Generic;
 using System.Collections.Immutable;
 using System.Linq;
 using Microsoft.CodeAnalysis;
@@ -18,22 +19,27 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
     /// <summary>The first write of a loop, if the loop has no scope and one can be opened around it. The loop may wait for its writes and for sends like the given one.</summary>
     public static UnscopedWrite? FindUnscopedWrite(IOperation repeater, BufferTypes buffers, IInvocationOperation? send = null)
     {
-        if (repeater is not ILoopOperation loop || HasScope(loop) || loop.Body.DescendantsAndSelf().Any(part => WaitsForOthers(part, buffers, send)))
+        if (repeater is not ILoopOperation loop || loop.IsInScope() || loop.Body.DescendantsAndSelf().Any(part => WaitsForOthers(part, buffers, send)))
             return null;
         var calls = loop.Body.DescendantsAndSelf().OfType<IInvocationOperation>().Where(buffers.IsBufferCall).ToArray();
         if (calls.Any(static call => call.TargetMethod.Name is "FlushAsync" or "WhenSettledAsync" or "EndBufferingScope"))
             return null;
         return calls.FirstOrDefault(call => IsWrite(call) && BulkLoop.Around(call) == loop) is { } write && write.Receiver() is { } output && IsInvariant(output, loop)
-            ? new UnscopedWrite(loop, write, output)
+            ? new UnscopedWrite(loop, write, output, calls.Where(IsWrite))
             : null;
     }
 
     protected override void Analyze(OperationAnalysisContext context, BufferTypes buffers)
     {
         var call = (IInvocationOperation)context.Operation;
-        if (IsWrite(call) && buffers.IsBufferCall(call) && BulkLoop.Around(call) is { } loop && FindUnscopedWrite(loop, buffers) is { Handle: not null } write && write.Call == call)
+        if (IsWrite(call) && buffers.IsBufferCall(call) && BulkLoop.Around(call) is { } loop && FindUnscopedWrite(loop, buffers) is { Handle: not null } write && write.Call == call && !IsReply(write, context.ContainingSymbol, buffers))
             context.ReportDiagnostic(Diagnostic.Create(Rules.WriteLoop, call.NameLocation(), write.Locations));
     }
+
+    // A scope on the connection is open while its handler receives. A handle that the handler was given is taken for its connection's.
+    private static bool IsReply(UnscopedWrite write, ISymbol containing, BufferTypes buffers) =>
+        write.Handle is IPropertyReferenceOperation { Property.ContainingType.Name: "ClientConnection" } or IParameterReferenceOperation or IFieldReferenceOperation { Instance: IInstanceReferenceOperation }
+        && buffers.IsConnectionHandler(containing.ContainingType) && write.Call.IsInMember("ReceiveAsync");
 
     // A scope would hold back a prompt until the loop ends, and show the progress of long work when it is over.
     private static bool WaitsForOthers(IOperation part, BufferTypes buffers, IInvocationOperation? send) => part switch
@@ -55,13 +61,6 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
     }
 
     private static bool IsWrite(IInvocationOperation call) => call.TargetMethod.Name is "Write" or "TryWrite" or "WriteAsync";
-
-    // A scope of the whole method, or one that it was handed. Where it is open does not matter: whoever opens one has thought of it.
-    private static bool HasScope(ILoopOperation loop)
-    {
-        var member = loop.Syntax.Ancestors().FirstOrDefault(static node => node is BaseMethodDeclarationSyntax or BasePropertyDeclarationSyntax or CompilationUnitSyntax);
-        return member?.DescendantTokens().Any(static token => token.IsKind(SyntaxKind.IdentifierToken) && token.ValueText is "BeginBufferingScope" or "BufferingScope") == true;
-    }
 
     private static bool IsInvariant(IOperation value, ILoopOperation loop) => value.DescendantsAndSelf().All(part => part switch
     {
@@ -96,12 +95,13 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
     };
 
     /// <summary>A write of a loop without a scope, and where the fix finds what it puts together.</summary>
-    internal sealed class UnscopedWrite(ILoopOperation loop, IInvocationOperation call, IOperation output)
+    internal sealed class UnscopedWrite(ILoopOperation loop, IInvocationOperation call, IOperation output, IEnumerable<IInvocationOperation> writes)
     {
         public IInvocationOperation Call => call;
 
-        /// <summary>Null when it is another one in each iteration.</summary>
-        public IOperation? Handle { get; } = BufferTypes.HandleOf(call) is { Value: { } handle } && IsInvariant(handle, loop) ? handle : null;
+        /// <summary>Null when the loop writes to several.</summary>
+        public IOperation? Handle { get; } =
+            BufferTypes.HandleOf(call) is { Value: { } handle } && IsInvariant(handle, loop) && writes.All(write => SyntaxFactory.AreEquivalent(BufferTypes.HandleOf(write)?.Value.Syntax, handle.Syntax)) ? handle : null;
 
         /// <summary>The loop, the buffer and, if it is the same in each iteration, the handle.</summary>
         public ImmutableArray<Location> Locations =>

@@ -104,6 +104,7 @@ internal static class AnalyzerCheck
         using System.Threading;
         using System.Threading.Tasks;
         using BatchKit;
+        using BatchKit.Broadcast;
         using MassTransit;
         using Microsoft.AspNetCore.SignalR;
         using MQTTnet;

@@ -33,6 +33,7 @@ public sealed class ScopeTests
     [InlineData("using (var lines = output.BeginWriting(player)) lines.Write(\"text\");")]
     [InlineData("var lines = output.BeginWriting(player); try { lines.Write(\"text\"); } finally { lines.Dispose(); }")]
     [InlineData("_ = output.BeginBufferingScope(player); output.EndBufferingScope(player);")]
+    [InlineData("output.BeginBufferingScope(player); output.Write(player, \"text\"); output.EndBufferingScope(player);")]
     [InlineData("var scopes = items.Select(item => output.BeginBufferingScope(item)).ToList(); scopes.ForEach(scope => scope.Dispose());")]
     [InlineData("output.BeginWriting(player).Dispose();")]
     public Task A_scope_that_is_disposed_is_not_reported(string opening) => AnalyzerCheck.ReportsAsync<ScopeAnalyzer>(opening);

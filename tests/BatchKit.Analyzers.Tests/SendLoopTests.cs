@@ -60,6 +60,12 @@ public sealed class SendLoopTests
     [InlineData("foreach (var item in items) { queue.Enqueue(item); }")]
     public Task A_loop_that_sends_once_or_waits_is_not_reported(string loop) => AnalyzerCheck.ReportsAsync<SendLoopAnalyzer>(loop);
 
+    [Theory]
+    [InlineData("await hub.Clients.Group(\"hall\").SendAsync(\"said\", item);")]
+    [InlineData("await bus.{|BK0001:Publish|}(item);")]
+    public Task A_send_in_a_scope_is_reported_unless_scopes_hold_it(string send) =>
+        AnalyzerCheck.ReportsAsync<SendLoopAnalyzer>($"await using (output.BeginBufferingScope()) foreach (var item in items) {{ {send} }}");
+
     [Fact]
     public Task The_fix_opens_a_scope_where_the_loop_also_writes_to_a_buffer() => AnalyzerCheck.FixesAsync<SendLoopAnalyzer, ScopeAroundLoop>(
         """

@@ -22,6 +22,8 @@ public sealed class WriteLoopTests
     [InlineData("using (output.BeginBufferingScope(player)) foreach (var item in items) output.Write(player, item);")]
     [InlineData("foreach (var item in items) { output.Write(player, item); await output.FlushAsync(player); }")]
     [InlineData("foreach (var item in items) output.Write(OutputHandle.Named(item), item);")]
+    [InlineData("foreach (var item in items) { output.Write(player, item); output.Write(OutputHandle.Named(\"all\"), item); }")]
+    [InlineData("foreach (var item in items) { output.Write(player, item); foreach (var name in queue) output.Write(OutputHandle.Named(name), item); }")]
     [InlineData("var next = player; foreach (var item in items) { output.Write(next, item); next = OutputHandle.Named(item); }")]
     [InlineData("while (true) output.Write(player, items[0]);")]
     [InlineData("foreach (var item in items) { output.Write(player, item); await Task.Delay(1000); }")]
@@ -52,6 +54,55 @@ public sealed class WriteLoopTests
     [Fact]
     public Task A_method_that_is_handed_its_scope_is_not_reported() =>
         AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>("private void Run(BufferingScope scope) { foreach (var item in items) output.Write(player, item); }");
+
+    [Theory]
+    [InlineData("public void Run() { using var scope = output.BeginBufferingScope(); Tell(); } private void Tell() { foreach (var item in items) output.Write(player, item); }")]
+    [InlineData("public void Run() { using var lines = output.BeginWriting(player); Tell(3); } private void Tell(int left) { if (left > 0) Tell(left - 1); foreach (var item in items) output.Write(player, item); }")]
+    [InlineData("public void Run() { using var scope = output.BeginBufferingScope(); List(); } private void List() => Tell(); private void Tell() { foreach (var item in items) output.Write(player, item); }")]
+    public Task A_private_method_that_is_only_called_in_scopes_is_not_reported(string members) => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>(members);
+
+    [Theory]
+    [InlineData("public void Run() { using var scope = output.BeginBufferingScope(); Tell(); } public void Tell() { foreach (var item in items) output.{|BK0002:Write|}(player, item); }")]
+    [InlineData("private void Tell() { foreach (var item in items) output.{|BK0002:Write|}(player, item); }")]
+    [InlineData("private void Tell(int left) { foreach (var item in items) output.{|BK0002:Write|}(player, item); Tell(left - 1); }")]
+    [InlineData("public void Run() { using var scope = output.BeginBufferingScope(); Tell(); } public void Look() => Tell(); private void Tell() { foreach (var item in items) output.{|BK0002:Write|}(player, item); }")]
+    public Task A_method_that_is_also_called_outside_scopes_is_reported(string members) => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>(members);
+
+    [Theory]
+    [InlineData("ClientConnection connection", "output.Write(connection.Handle, item);")]
+    [InlineData("OutputHandle connection", "output.Write(connection, item);")]
+    [InlineData("ClientConnection connection", "output.{|BK0002:Write|}(OutputHandle.Named(\"all\"), item);")]
+    public Task Replies_to_the_own_connection_need_no_scope(string parameter, string write) => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>($$"""
+        private sealed class Player({{parameter}}, IOutputBuffer output, List<string> items) : IConnectionHandler
+        {
+            public ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
+            {
+                Tell();
+                return default;
+            }
+
+            private void Tell()
+            {
+                foreach (var item in items)
+                    {{write}}
+            }
+        }
+        """);
+
+    [Fact]
+    public Task What_is_written_before_a_connection_receives_needs_a_scope() => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>("""
+        private sealed class Player(ClientConnection connection, IOutputBuffer output, List<string> items) : IConnectionHandler
+        {
+            public ValueTask StartAsync(CancellationToken cancellationToken)
+            {
+                foreach (var item in items)
+                    output.{|BK0002:Write|}(connection.Handle, item);
+                return default;
+            }
+
+            public ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken) => default;
+        }
+        """);
 
     [Fact]
     public Task The_fix_keeps_comments_and_awaits_where_it_can() => AnalyzerCheck.FixesAsync<WriteLoopAnalyzer, ScopeAroundLoop>(

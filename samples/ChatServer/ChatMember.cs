@@ -20,10 +20,11 @@ internal sealed class ChatMember(ClientConnection connection, IOutputBuffer outp
 
     public ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
+        using var lines = output.BeginWriting(Everybody);
         foreach (var record in records.Span)
         {
             if (record.Kind == RecordKind.Data)
-                output.Write(Everybody, $"{connection.Handle}: {record.GetText()}\r\n");
+                lines.Write($"{connection.Handle}: {record.GetText()}\r\n");
         }
 
         return default;

@@ -17,6 +17,7 @@ internal sealed class Player(ClientConnection connection, IOutputBuffer output) 
 
     public async ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
+        using var scope = output.BeginBufferingScope(Flock.Everyone);
         foreach (var record in records.ToArray())
         {
             var text = record.GetText();

@@ -21,7 +21,8 @@ internal sealed class Member(ClientConnection connection, IOutputBuffer output) 
 
     public async ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
-        foreach (var record in records.ToArray())
-            await output.WriteAsync(OutputHandle.Named("lobby"), $"{record.GetText()}", cancellationToken: cancellationToken);
+        using (output.BeginBufferingScope(OutputHandle.Named("lobby")))
+            foreach (var record in records.ToArray())
+                await output.WriteAsync(OutputHandle.Named("lobby"), $"{record.GetText()}", cancellationToken: cancellationToken);
     }
 }

@@ -17,6 +17,9 @@ internal static class Deviations
         (ConformanceBrokers.RabbitMq, "ws", nameof(SessionConformanceTests.A_will_is_not_published_after_an_orderly_end), "The end of a WebSocket publishes the will, also behind a DISCONNECT."),
     ];
 
+    /// <summary>True for a broker that now and then sends new messages before those that a lost connection left (against MQTT 5.0, section 4.6): RabbitMQ gives these back to the queue while the next connection reads from it already, and aedes sends new ones while it still reads what it stored.</summary>
+    public static bool MayReorderAfterLoss(string broker) => broker is ConformanceBrokers.RabbitMq or ConformanceBrokers.Aedes;
+
     public static string? Find(string broker, string scheme, string scenario) =>
         Array.Find(All, one => one.Broker == broker && one.Scenario == scenario && (one.Scheme ?? scheme) == scheme) is { Instead: { } instead } ? instead : null;
 }

@@ -26,6 +26,8 @@ public sealed class RedisRightsTests(RedisFixture redis)
         options.Configuration += $",user={user},password=secret";
 
         using var host = await StartAsync(options, 2);
+        // Pub/sub keeps nothing for a connection that is not there yet.
+        await Until.TrueAsync(async () => await HealthOf(host) == HealthStatus.Healthy);
         await host.Services.GetRequiredService<IOutputBuffer>().WriteAsync(Room, "to all");
         await host.Services.GetRequiredService<IOutputBuffer>().WriteAsync(OutputHandle.Connection(2, 1), "to me");
 

@@ -112,7 +112,12 @@ public static class RedisBuilderExtensions
     /// <summary>Reports whether the buffer's transport can send and its receiver receives; either may be absent.</summary>
     private sealed class HealthCheck(RedisTransport? transport, RedisReceiver? receiver) : IHealthCheck
     {
-        public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default) => Task.FromResult(AdapterServices.Evaluate(
-            context, transport?.Fault, receiver?.Fault, receiver?.GetStatistics(), transport?.ObserverFault ?? receiver?.ObserverFault));
+        public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
+        {
+            var sending = transport?.FindFaultAsync(cancellationToken) ?? Task.FromResult<string?>(null);
+            var receiving = receiver?.FindFaultAsync(cancellationToken) ?? Task.FromResult<string?>(null);
+            await Task.WhenAll(sending, receiving).ConfigureAwait(false);
+            return AdapterServices.Evaluate(context, await sending.ConfigureAwait(false), await receiving.ConfigureAwait(false), receiver?.GetStatistics(), transport?.ObserverFault ?? receiver?.ObserverFault);
+        }
     }
 }

@@ -14,6 +14,9 @@ internal static class RedisChannels
     public static RedisChannel Of(string prefix, FrameDestination destination) =>
         RedisChannel.Literal($"{prefix}:{(destination.IsAll ? All : Digits(destination.Node))}");
 
+    /// <summary>The channel that a health check publishes to. It has another length, so that no receiver gets it.</summary>
+    public static RedisChannel ProbeOf(string prefix) => RedisChannel.Literal($"{prefix}:health");
+
     public static RedisChannel PatternOf(string prefix, int node)
     {
         var pattern = new StringBuilder($"{prefix}:");

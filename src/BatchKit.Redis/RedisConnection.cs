@@ -10,7 +10,11 @@ internal sealed class RedisConnection : IBlockingDisposable
 {
     private const string Client = "client";
     private const string Wildcards = @"*?[\";
+    private const string Remedy = "Check that the server runs, and the address, user and password of the connection.";
     private const string Loss = "Output for other nodes is lost until it is back.";
+
+    // Shorter than the limit of most programs that ask for the health.
+    private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(2);
 
     private readonly GuardedLogger _logger;
     private readonly ConfigurationOptions _settings;
@@ -43,8 +47,8 @@ internal sealed class RedisConnection : IBlockingDisposable
 
     public string? LoggerFault => _logger.Faults.Description;
 
-    /// <summary>Why nothing can be sent or received now; null when it can.</summary>
-    public string? Fault => _redis is { IsConnected: true } ? null : $"{Target} is not connected.";
+    /// <summary>Why nothing can be sent or received now; null when there is a connection, whether or not the server answers.</summary>
+    public string? Fault => _redis is { IsConnected: true } ? null : $"{Target} is not connected. {Remedy}";
 
     /// <summary>Returns the connection, which may be down.</summary>
     public Task<IConnectionMultiplexer> GetAsync()
@@ -53,6 +57,30 @@ internal sealed class RedisConnection : IBlockingDisposable
         {
             ObjectDisposedException.ThrowIf(_isDisposed, this);
             return _connecting is null or { IsFaulted: true } ? _connecting = CallerContext.RunWithout(ConnectAsync)! : _connecting;
+        }
+    }
+
+    /// <summary>Asks the server something, because the client takes a server that is paused or frozen for connected for more than a minute.</summary>
+    /// <returns>Why nothing can be sent or received now; null when the server answers, even with an error.</returns>
+    public async Task<string?> FindFaultAsync(Func<ISubscriber, Task> ask, CancellationToken cancellationToken)
+    {
+        if (Fault is { } fault)
+            return fault;
+        var answer = ask(_redis!.GetSubscriber());
+        try
+        {
+            await answer.WaitAsync(AnswerLimit, TimeProvider.System, cancellationToken).ConfigureAwait(false);
+            return null;
+        }
+        catch (RedisServerException)
+        {
+            return null;
+        }
+        catch (Exception exception) when (exception is RedisException or TimeoutException)
+        {
+            // The client ends an answer that never comes later.
+            _ = answer.ContinueWith(static late => late.Exception, TaskScheduler.Default);
+            return Fault ?? $"{Target} did not answer within {AnswerLimit}. Check whether it is paused, overloaded or out of reach.";
         }
     }
 

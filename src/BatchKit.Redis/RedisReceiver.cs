@@ -15,6 +15,7 @@ namespace BatchKit.Redis;
 /// </remarks>
 public sealed class RedisReceiver : IHostedService, IBlockingDisposable
 {
+    private const string NotSubscribed = "The server has not confirmed the subscription again.";
     private const int SoonAttempts = 50;
 
     // The client needs a moment to subscribe again.
@@ -35,6 +36,9 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
     private readonly FrameDrops _dropped;
     private readonly ReceiverLifetime _lifetime;
     private int _failures;
+
+    // Read by the health check. Null while there is no subscription.
+    private volatile Func<bool>? _isSubscribed;
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
     /// <param name="options">The settings.</param>
@@ -69,8 +73,6 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
 
     /// <summary>How many received frames were dropped because more than <see cref="RedisOptions.MaxWaitingFrames"/> waited.</summary>
     public long DroppedFrames => _dropped.Count;
-
-    internal string? Fault => _lifetime.Fault ?? _connection.Fault;
 
     internal string? ObserverFault => _logger.Faults.Description ?? _connection.LoggerFault ?? _reporter.CallbackFault;
 
@@ -110,6 +112,15 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
             await _connection.DisposeAsync().ConfigureAwait(false);
     }
 
+    /// <summary>Returns why nothing is received now; null when something would be. Asks over the connection that the frames come over.</summary>
+    internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
+    {
+        if (_lifetime.Fault is { } fault)
+            return fault;
+        var unanswered = await _connection.FindFaultAsync(static subscriber => subscriber.PingAsync(), cancellationToken).ConfigureAwait(false);
+        return unanswered ?? (_isSubscribed?.Invoke() == false ? NotSubscribed : null);
+    }
+
     private async Task RunAsync()
     {
         try
@@ -135,21 +146,24 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
         {
             await _connection.WatchAsync(_reporter).WaitAsync(stopping).ConfigureAwait(false);
             // The client would wait for its own limit, and the host's start for that.
-            if (_connection.Fault is not null)
-                throw new IOException("There is no connection.");
+            if (_connection.Fault is { } fault)
+                throw new IOException(fault);
             var subscriber = (await _connection.GetAsync().ConfigureAwait(false)).GetSubscriber();
             queue = await subscriber.SubscribeAsync(pattern).ConfigureAwait(false);
-            if (subscriber.SubscribedEndpoint(pattern) is null)
+            if (!IsSubscribed())
                 throw new IOException("The server has not confirmed the subscription.");
             _failures = 0;
+            _isSubscribed = IsSubscribed;
             _lifetime.Tried(fault: null);
             _lifetime.Log.Receiving($"{pattern}", _connection.Target);
-            await DeliverAsync(queue, () => subscriber.SubscribedEndpoint(pattern) is not null, stopping).ConfigureAwait(false);
+            await DeliverAsync(queue, IsSubscribed, stopping).ConfigureAwait(false);
+
+            bool IsSubscribed() => subscriber.SubscribedEndpoint(pattern) is not null;
         }
         catch (Exception exception) when (!stopping.IsCancellationRequested)
         {
             var reason = FailureText.MessageOf(exception);
-            _lifetime.Fault = $"It could not subscribe at {_connection.Target}: {reason}";
+            _lifetime.Fault = _connection.Fault ?? $"It could not subscribe at {_connection.Target}: {reason}";
             // The client has a second connection for subscriptions, which may be ready a little later.
             var isSoon = _connection.Fault is null && ++_failures < SoonAttempts;
             if (!isSoon)
@@ -162,6 +176,7 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
         }
         finally
         {
+            _isSubscribed = null;
             // Not awaited: the server may be down, and the queue has no reader from now on either way. Others of this connection may have the same subscription.
             queue?.Unsubscribe(CommandFlags.FireAndForget);
         }
@@ -207,7 +222,7 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
         {
             for (var missing = 0; missing < MissingChecks; missing = _connection.Fault is null && !isSubscribed() ? missing + 1 : 0)
                 await Task.Delay(RetryDelay, _timeProvider, ending).ConfigureAwait(false);
-            throw new IOException("The server has not confirmed the subscription again.");
+            throw new IOException(NotSubscribed);
         }
         catch (Exception exception)
         {

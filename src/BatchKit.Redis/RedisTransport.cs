@@ -58,8 +58,6 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
     /// <inheritdoc/>
     public string LimitingSetting => $"{nameof(RedisOptions)}.{nameof(RedisOptions.MaxFrameBytes)}";
 
-    internal string? Fault => _connection.Fault;
-
     internal string? ObserverFault => _connection.LoggerFault ?? _reporter.CallbackFault;
 
     /// <summary>Publishes the batches, and completes when the server has answered each PUBLISH.</summary>
@@ -86,6 +84,10 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
 
     /// <summary>Connects. The host calls it when it starts; otherwise the first send does.</summary>
     internal Task StartAsync() => _watching is null or { IsFaulted: true } ? _watching = _connection.WatchAsync(_reporter) : _watching;
+
+    /// <summary>Returns why nothing can be sent now; null when it can. Publishes to no one to find out: a server may answer other commands and hold back what is published.</summary>
+    internal Task<string?> FindFaultAsync(CancellationToken cancellationToken) =>
+        _connection.FindFaultAsync(subscriber => subscriber.PublishAsync(RedisChannels.ProbeOf(_prefix), RedisValue.EmptyString), cancellationToken);
 
     private async ValueTask PublishAsync(OutgoingFrame frame, CancellationToken cancellationToken)
     {

@@ -2,6 +2,7 @@ using System.Globalization;
 using BatchKit.Testing;
 using BatchKit.TestSupport;
 using BatchKit.TestServers.Network;
+using BatchKit.TestServers.Redis;
 using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
@@ -86,6 +87,43 @@ public sealed class RedisTransportTests(RedisFixture redis)
             return CollectedBy(receiver).Texts.Contains("later");
         });
         Assert.DoesNotContain("lost", CollectedBy(receiver).Texts);
+    }
+
+    [Fact]
+    public async Task A_server_that_holds_back_what_is_published_is_the_senders_fault_until_it_goes_on()
+    {
+        var options = await redis.NewOptionsAsync();
+        await using var own = await RedisServer.StartOwnAsync();
+        options.Configuration = $"{own.Address.Host}:{own.Address.Port}";
+        await using var administrator = await ConnectionMultiplexer.ConnectAsync($"{options.Configuration},allowAdmin=true");
+        using var host = await StartAsync(options, 1);
+        await Until.TrueAsync(async () => await HealthOf(host) == HealthStatus.Healthy);
+
+        await administrator.GetDatabase().ExecuteAsync("CLIENT", "PAUSE", 600_000, "WRITE");
+        await Until.TrueAsync(async () => await HealthOf(host) == HealthStatus.Unhealthy);
+        await administrator.GetDatabase().ExecuteAsync("CLIENT", "UNPAUSE");
+
+        await Until.TrueAsync(async () => await HealthOf(host) == HealthStatus.Healthy);
+    }
+
+    [Fact]
+    public async Task A_server_that_does_not_answer_is_the_receivers_fault_until_it_does()
+    {
+        var server = (await redis.GetAsync()).Address;
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var options = await redis.NewOptionsAsync(proxy.Port);
+        var builder = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
+        builder.Services.AddBatchKit(static buffer => buffer.Node = 1)
+            .ReceiveFromRedis(static _ => new CollectingTransport(), receiving => (receiving.Configuration, receiving.Prefix) = (options.Configuration, options.Prefix));
+        using var host = builder.Build();
+        await host.StartAsync().WithinDeadline();
+        await Until.TrueAsync(async () => await HealthOf(host) == HealthStatus.Healthy);
+
+        proxy.Stall();
+        await Until.TrueAsync(async () => await HealthOf(host) == HealthStatus.Unhealthy);
+        proxy.Resume();
+
+        await Until.TrueAsync(async () => await HealthOf(host) == HealthStatus.Healthy);
     }
 
     [Fact]
@@ -267,7 +305,7 @@ public sealed class RedisTransportTests(RedisFixture redis)
 
         var report = await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync(static check => check.Name == "batchkit-redis");
 
-        Assert.Contains("There is no connection.", report.Entries["batchkit-redis"].Description, StringComparison.Ordinal);
+        Assert.Contains("is not connected. Check that the server runs", report.Entries["batchkit-redis"].Description, StringComparison.Ordinal);
     }
 
     [Fact]

@@ -220,7 +220,7 @@ internal sealed class TopologyCheckFilter(EndpointRun run, int maxFrameBytes, Ti
         }
         catch (Exception exception)
         {
-            run.SetTopologyFault($"The node's number can't be leased: {FailureText.MessageOf(exception)}");
+            run.SetTopologyFault($"The node's number can't be leased: {RabbitMqClosing.Explain(exception) ?? FailureText.MessageOf(exception)}");
         }
     }
 

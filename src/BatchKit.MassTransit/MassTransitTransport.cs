@@ -270,10 +270,13 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
             if (RabbitMqClosing.FindSizeRefusal(exception, bytes.Length) is { } refusal)
                 throw Unfit(destination, refusal, exception);
             var cause = FailureText.CauseOf(exception);
-            _reporter.Lose(FailureText.MessageOf(cause));
+            var explanation = RabbitMqClosing.Explain(exception);
+            _reporter.Lose(explanation ?? FailureText.MessageOf(cause));
             // A full queue rejects too, on a new connection as well, and other sends and receivers would lose theirs.
             if (Options.UseQuorumQueues && cause is BrokerRejection { IsReturn: false })
                 Renew();
+            if (explanation is not null)
+                throw new IOException($"{_connection.Target} did not accept a frame for {destination}: {explanation}", exception);
             throw;
         }
     }

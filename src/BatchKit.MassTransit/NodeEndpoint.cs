@@ -1,4 +1,5 @@
 using BatchKit.Diagnostics;
+using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using MassTransit;
 using Microsoft.Extensions.Logging;
@@ -225,7 +226,7 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
     {
         connection.Age.Restart();
         var cause = exception is null ? null : FailureText.CauseOf(exception);
-        var reason = cause is null ? "the connection ended" : FailureText.MessageOf(cause);
+        var reason = cause is null ? "the connection ended" : RabbitMqClosing.Explain(cause) ?? FailureText.MessageOf(cause);
         // The client may throw this in place of what the broker answered, when MassTransit disposes a channel during a call. It tells no one anything.
         if (cause is not ObjectDisposedException || !_isInterrupted)
             _fault = reason;

@@ -22,6 +22,15 @@ internal static class RabbitMqClosing
         return refused ?? FindReason(exception, NotFound, $"no exchange '{exchange}' ");
     }
 
+    /// <summary>Says in a sentence what the broker forbids, or has with other arguments, and what to change; null when it closed the channel for another reason.</summary>
+    public static string? Explain(Exception exception) => FailureText.Find<OperationInterruptedException>(exception)?.ShutdownReason switch
+    {
+        { ReplyCode: AccessRefused, ReplyText: var text } => $"{text.TrimEnd('.')}. Give the user this right.",
+        { ReplyCode: PreconditionFailed, ReplyText: var text } when text.Contains("inequivalent arg", StringComparison.Ordinal) =>
+            $"{text.TrimEnd('.')}. Delete what has other arguments, or set the options to match it.",
+        _ => null,
+    };
+
     /// <summary>True when the broker closed the channel over a message that it will never take, such as one above its <c>max_message_size</c>.</summary>
     public static bool IsUnfit(Exception? exception) => exception is OperationInterruptedException { ShutdownReason.ReplyCode: PreconditionFailed };
 

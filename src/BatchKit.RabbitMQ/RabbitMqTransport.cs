@@ -260,7 +260,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
         {
             var closed = (exception as OperationInterruptedException)?.ShutdownReason;
             _limit.Learn(closed?.ReplyText);
-            return new FrameResult(FrameOutcome.Unknown, _topology.ExplainMissing(closed) ?? FailureText.MessageOf(exception), exception);
+            return new FrameResult(FrameOutcome.Unknown, _topology.ExplainMissing(closed) ?? RabbitMqClosing.Explain(exception) ?? FailureText.MessageOf(exception), exception);
         }
         finally
         {

@@ -71,6 +71,33 @@ public sealed class RabbitMqRightsTests(OwnRabbitMqFixture fixture) : IClassFixt
         Assert.Equal(3, node.Output.GetStatistics().AcknowledgedMessages);
     }
 
+    [Fact]
+    public async Task A_missing_right_to_write_is_named_with_what_to_change()
+    {
+        var server = await fixture.GetAsync();
+        await server.AddUserAsync(_user, Password);
+        await server.GrantAsync(_user, write: "^$");
+        var options = RabbitMqSome.Options(server, options => (options.UserName, options.Password) = (_user, Password));
+        await using var path = await RabbitMqPath.StartAsync(options, options);
+        path.Output.Write(Some.Connection(RabbitMqPath.Node), "line"u8);
+
+        await Until.TrueAsync(() => path.Output.GetHealth().Reasons.Any(reason => reason.Contains($"refused for user '{_user}'. Give the user this right.", StringComparison.Ordinal)));
+    }
+
+    [Fact]
+    public async Task A_missing_right_to_write_over_MassTransit_is_named_with_what_to_change()
+    {
+        var server = await fixture.GetAsync();
+        await server.AddUserAsync(_user, Password);
+        await server.GrantAsync(_user, write: "^$");
+        await using var node = await MassTransitNode.StartAsync(
+            RabbitMqPath.Node, MassTransitSome.Settings(server, Some.Name("mt"), configure: options => (options.RabbitMq!.UserName, options.RabbitMq.Password) = (_user, Password)));
+        node.Output.Write(Some.Connection(RabbitMqPath.Node), "line"u8);
+
+        await Until.TrueAsync(() => node.Output.GetHealth().Reasons.Any(reason => reason.Contains($"refused for user '{_user}'. Give the user this right.", StringComparison.Ordinal)));
+        await node.WaitForHealthAsync(HealthStatus.Unhealthy, "Give the user this right.");
+    }
+
     // The broker may remember rights as long as a connection lives.
     private async Task TakeAsync(RabbitMqServer server, string taken)
     {

@@ -20,6 +20,7 @@ public sealed class Session
     private readonly Lock _lock = new();
     private readonly SessionHistory _history;
     private OutputHandle _connection;
+    private OutputHandle _formerConnection;
     private SessionGreeting _greeting;
     private long _next = 1;
     private long _taken;
@@ -159,7 +160,7 @@ public sealed class Session
         }
     }
 
-    /// <summary>Takes the session to a connection. One that has it already asks for its history once more: see <see cref="TryRepeat"/>.</summary>
+    /// <summary>Takes the session to a connection. One that has it already, or had it last, asks for its history once more: see <see cref="TryRepeat"/>.</summary>
     /// <param name="connection">The connection.</param>
     /// <param name="greeting">What the client is told first.</param>
     /// <param name="lastReceived">What the client has received; null to go on behind what was handed to a connection.</param>
@@ -174,15 +175,17 @@ public sealed class Session
             if (_hasEnded || _isClosing || lastReceived < 0 || lastReceived > _taken)
                 return false;
             _since = now;
-            if (older == connection)
+            if (older != connection)
+                (_connection, _version) = (connection, _version + 1);
+
+            // Also after another session at the same connection: a client that takes turns between two would get a whole history for each line.
+            if (connection == (older.IsNone ? _formerConnection : older))
             {
                 _asked = lastReceived is { } again ? (greeting, again) : null;
                 return true;
             }
 
-            _connection = connection;
             _greeting = Acknowledges ? greeting : SessionGreeting.None;
-            _version++;
             _asked = null;
             if (lastReceived is { } last)
                 GoBack(last);
@@ -215,7 +218,7 @@ public sealed class Session
         {
             if (_connection != connection || _hasEnded)
                 return false;
-            (_connection, _asked) = (default, null);
+            (_connection, _formerConnection, _asked) = (default, connection, null);
             _since = now;
             _version++;
             return true;

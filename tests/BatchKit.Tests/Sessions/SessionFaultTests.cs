@@ -52,6 +52,28 @@ public sealed class SessionFaultTests : IAsyncDisposable
         Assert.Equal(["resumed 1", "1 a"], await _rig.ReadAsync(connection));
     }
 
+    [Fact]
+    public async Task A_client_that_takes_turns_between_two_sessions_gets_their_histories_once_in_a_while()
+    {
+        var connection = _rig.Connections.Open();
+        Session[] sessions = [_rig.OpenAway(), _rig.OpenAway()];
+        foreach (var session in sessions)
+            _rig.Output.Write(session.Handle, "a");
+        await _rig.SettleAsync();
+        var lines = new List<string>();
+
+        for (var turn = 0; turn < 100; turn++)
+        {
+            _rig.Say(connection, $"session resume {sessions[turn % 2].Token} 0");
+            lines.AddRange(await _rig.ReadAsync(connection));
+        }
+
+        var atOnce = lines.Count(line => line == "1 a");
+        _rig.Clock.Advance(TimeSpan.FromSeconds(11));
+        Assert.Equal(2 * sessions.Length, atOnce);
+        Assert.Equal(["resumed 1", "1 a"], await _rig.ReadAsync(connection));
+    }
+
     [Theory]
     [InlineData("resume TOKEN 2", "resumed 3")]
     [InlineData("ack 2", null)]

@@ -83,5 +83,24 @@ public sealed class ToolFailureTests(PostgresFixture fixture)
         Assert.StartsWith("The schema's name has 64 UTF-8 bytes", Assert.Single(Lines(impossible.Errors)), StringComparison.Ordinal);
     }
 
+    [Theory]
+    [InlineData("--help > /dev/full", 1)]
+    [InlineData("--version > /dev/full", 1)]
+    [InlineData("--help >&-", 1)]
+    [InlineData("queue list > /dev/full", 1)]
+    [InlineData("nonsense > /dev/full", 1)]
+    [InlineData("--help | true", 0)]
+    public async Task Output_that_can_not_be_written_is_no_stack_trace(string arguments, int exitCode)
+    {
+        Assert.SkipUnless(File.Exists("/dev/full"), "Only Linux has a file that stands for a full disk.");
+        var server = await fixture.GetAsync();
+
+        var run = await ToolRun.RunInShellAsync(server.ConnectionString, arguments);
+
+        Assert.True(run.ExitCode == exitCode, run.Errors);
+        Assert.DoesNotContain("   at ", run.Errors, StringComparison.Ordinal);
+        Assert.Equal(exitCode == 0, Lines(run.Errors).Length == 0);
+    }
+
     private static string[] Lines(string text) => text.Split('\n', StringSplitOptions.RemoveEmptyEntries);
 }

@@ -16,16 +16,23 @@ internal sealed record ToolRun(int ExitCode, string Output, string Errors)
     /// <summary>Runs it to its end.</summary>
     /// <param name="connection">What the environment has as connection; nothing when null.</param>
     /// <param name="arguments">Its arguments.</param>
-    public static async Task<ToolRun> RunAsync(string? connection, params string[] arguments)
+    public static Task<ToolRun> RunAsync(string? connection, params string[] arguments) => RunAsync(connection, "dotnet", [ProgramPath, .. arguments]);
+
+    /// <summary>Runs it through a shell, which sends its output elsewhere.</summary>
+    /// <param name="connection">What the environment has as connection.</param>
+    /// <param name="arguments">Its arguments and where its output goes, as a shell reads them.</param>
+    public static Task<ToolRun> RunInShellAsync(string connection, string arguments) => RunAsync(connection, "sh", "-c", $"dotnet '{ProgramPath}' {arguments}");
+
+    private static async Task<ToolRun> RunAsync(string? connection, string program, params string[] arguments)
     {
-        var start = new ProcessStartInfo("dotnet")
+        var start = new ProcessStartInfo(program)
         {
             RedirectStandardInput = true,
             RedirectStandardOutput = true,
             RedirectStandardError = true,
             UseShellExecute = false,
         };
-        foreach (var argument in arguments.Prepend(ProgramPath))
+        foreach (var argument in arguments)
             start.ArgumentList.Add(argument);
         start.Environment.Remove(ConnectionVariable);
         if (connection is not null)

@@ -194,6 +194,17 @@ public sealed class GateProgramTests : IDisposable
     }
 
     [Fact]
+    public async Task Gates_made_from_results_name_each_benchmark_where_it_is_compared()
+    {
+        WriteRound("quiet", 40);
+
+        var made = await RunAsync("init", "quiet");
+
+        Assert.True(made.ExitCode == 0, made.Text);
+        Assert.DoesNotContain("\"benchmarks\"", await File.ReadAllTextAsync(_scratch.In("gates.json"), TestContext.Current.CancellationToken), StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task A_file_that_exists_is_only_written_over_when_forced()
     {
         WriteRound("quiet", 40);

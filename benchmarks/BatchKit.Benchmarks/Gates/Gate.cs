@@ -1,3 +1,5 @@
+using System.Text.Json.Serialization;
+
 namespace BatchKit.Benchmarks.Gates;
 
 /// <summary>A bar: a ratio between two benchmarks of one run or, without a denominator, a figure of one.</summary>
@@ -35,6 +37,7 @@ internal sealed record Gate
     /// <summary>What benchmarks/figures.md says of it; null for a gate that the page leaves out.</summary>
     public string? Page { get; init; }
 
+    [JsonIgnore]
     public IEnumerable<string> Benchmarks => Denominator is null ? [Numerator] : [Numerator, Denominator];
 
     public bool IsRatio => Denominator is not null;

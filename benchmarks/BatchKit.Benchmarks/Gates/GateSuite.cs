@@ -1,3 +1,5 @@
+using System.Text.Json.Serialization;
+
 namespace BatchKit.Benchmarks.Gates;
 
 /// <summary>The bars that are measured in one go, and how.</summary>
@@ -28,6 +30,7 @@ internal sealed record GateSuite
 
     public required IReadOnlyList<Gate> Gates { get; init; }
 
+    [JsonIgnore]
     public IEnumerable<string> Benchmarks => Gates.SelectMany(gate => gate.Benchmarks).Distinct(StringComparer.Ordinal);
 
     /// <summary>Whether the benchmarks are those of a user's project.</summary>

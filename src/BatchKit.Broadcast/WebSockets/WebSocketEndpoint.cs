@@ -89,9 +89,14 @@ internal sealed class WebSocketEndpoint(
                 context.Features.Get<RequestPlace>()?.Dispose();
             var stream = interception?.Stream ?? new UpgradedStream(new MessageStream(socket));
             var wire = new UpgradedWire(stream.Server, direct, path, new UpgradedEnding(context), OwnSocket(context));
-            if (await TryStartAsync(wire, origin).ConfigureAwait(false))
-                calls = Start(Connect(handle, origin, wire), socket, stream, wire, place);
-            return calls;
+            await wire.StartAsync().ConfigureAwait(false);
+            return calls = Start(Connect(handle, origin, wire), socket, stream, wire, place);
+        }
+        catch (Exception failure) when (failure is IOException or OperationCanceledException or SocketException or ObjectDisposedException)
+        {
+            // Its socket may be gone at every step: the server would log an error for each such client.
+            Log.ClientLeft(logger, origin.RemoteEndPoint, FailureText.MessageOf(failure));
+            return null;
         }
         finally
         {
@@ -100,20 +105,6 @@ internal sealed class WebSocketEndpoint(
                 socket?.Dispose();
                 place.Dispose();
             }
-        }
-    }
-
-    private async Task<bool> TryStartAsync(UpgradedWire wire, ConnectionOrigin origin)
-    {
-        try
-        {
-            await wire.StartAsync().ConfigureAwait(false);
-            return true;
-        }
-        catch (Exception failure) when (failure is IOException or OperationCanceledException)
-        {
-            Log.ClientLeft(logger, origin.RemoteEndPoint, FailureText.MessageOf(failure));
-            return false;
         }
     }
 

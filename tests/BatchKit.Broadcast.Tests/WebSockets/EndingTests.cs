@@ -1,5 +1,7 @@
 using System.Net.Sockets;
 using BatchKit.Broadcast.Tests.Support;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Connections.Features;
 
 namespace BatchKit.Broadcast.Tests.WebSockets;
 
@@ -34,6 +36,30 @@ public sealed class EndingTests
         Assert.True(counted.FailedMessages > 0 || !isDirect);
         Assert.Equal((0, 0), (counted.PendingMessages, counted.Connections));
         counted.AssertAddsUp();
+    }
+
+    [Theory]
+    [InlineData(null)]
+    [InlineData(4096)]
+    public async Task A_client_whose_socket_is_gone_before_its_upgrade_is_no_error_of_the_application(int? sendBufferBytes)
+    {
+        var failed = new TaskCompletionSource<Exception?>();
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup
+        {
+            Options = new BroadcastOptions { SendBufferBytes = sendBufferBytes },
+            Before = application => application.Use(async (context, next) =>
+            {
+                context.Features.Get<IConnectionSocketFeature>()!.Socket.Dispose();
+                failed.SetResult(await Record.ExceptionAsync(() => next(context)));
+            }),
+        });
+        using var client = await RawClient.OpenAsync(host.EndPoint);
+
+        await client.SendAsync(RawClient.RequestFor("/ws", "localhost"));
+
+        Assert.Null(await failed.Task.WithinDeadline());
+        await host.Log.NextAsync("left while its connection began").WithinDeadline();
+        await host.EveryoneGoneAsync();
     }
 
     [Fact]

@@ -27,7 +27,7 @@ public sealed class MqttClientTransportTests : IDisposable
         Assert.Equal((4, 4, 5), (atFirst, transport.InFlightMessages, _client.Publishes.Count));
         Assert.False(sending.IsCompleted);
         await AcknowledgeAllAsync(sending);
-        Assert.Equal(Some.Lines(10), _client.Publishes.Select(publish => publish.Text));
+        Assert.Equal(Some.Lines(10), _client.Publishes.Select(publish => publish.SentText));
         Assert.Equal(0, transport.InFlightMessages);
     }
 
@@ -139,7 +139,7 @@ public sealed class MqttClientTransportTests : IDisposable
         var next = SendAsync(transport, Some.Batch(Some.Group(), _producer, 2, "three"));
         await AcknowledgeAllAsync(next);
 
-        Assert.Equal(["one", "three"], _client.Publishes.Select(publish => publish.Text));
+        Assert.Equal(["one", "three"], _client.Publishes.Select(publish => publish.SentText));
     }
 
     [Theory]

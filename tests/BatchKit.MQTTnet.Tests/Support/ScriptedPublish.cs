@@ -13,6 +13,9 @@ internal sealed class ScriptedPublish(MqttApplicationMessage message)
 
     public Task<MqttClientPublishResult> Task => _result.Task;
 
+    /// <summary>What the payload was when it was published. Its memory is used again once the publish has ended.</summary>
+    public string SentText { get; } = Encoding.UTF8.GetString(message.Payload.ToArray());
+
     /// <summary>What the payload is now.</summary>
     public string Text => Encoding.UTF8.GetString(message.Payload.ToArray());
 

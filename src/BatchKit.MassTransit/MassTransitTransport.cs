@@ -264,21 +264,27 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
         }
         catch (Exception exception) when (exception is not OperationCanceledException)
         {
-            _connection.Age.Restart();
-            if (RabbitMqClosing.IsExchangeMissing(exception))
-                _exchangeMissing = new ConnectionAge(_timeProvider);
-            if (RabbitMqClosing.FindSizeRefusal(exception, bytes.Length) is { } refusal)
-                throw Unfit(destination, refusal, exception);
-            var cause = FailureText.CauseOf(exception);
-            var explanation = RabbitMqClosing.Explain(exception);
-            _reporter.Lose(explanation ?? FailureText.MessageOf(cause));
-            // A full queue rejects too, on a new connection as well, and other sends and receivers would lose theirs.
-            if (Options.UseQuorumQueues && cause is BrokerRejection { IsReturn: false })
-                Renew();
-            if (explanation is not null)
-                throw new IOException($"{_connection.Target} did not accept a frame for {destination}: {explanation}", exception);
+            if (NoteFailure(exception, bytes.Length, destination) is { } explained)
+                throw explained;
             throw;
         }
+    }
+
+    /// <returns>What says more than the failure itself, if there is something.</returns>
+    private Exception? NoteFailure(Exception failure, int bytes, FrameDestination destination)
+    {
+        _connection.Age.Restart();
+        if (RabbitMqClosing.IsExchangeMissing(failure))
+            _exchangeMissing = new ConnectionAge(_timeProvider);
+        if (RabbitMqClosing.FindSizeRefusal(failure, bytes) is { } refusal)
+            return Unfit(destination, refusal, failure);
+        var cause = FailureText.CauseOf(failure);
+        var explanation = RabbitMqClosing.Explain(failure);
+        _reporter.Lose(explanation ?? FailureText.MessageOf(cause));
+        // A full queue rejects too, on a new connection as well, and other sends and receivers would lose theirs.
+        if (Options.UseQuorumQueues && cause is BrokerRejection { IsReturn: false })
+            Renew();
+        return explanation is null ? null : new IOException($"{_connection.Target} did not accept a frame for {destination}: {explanation}", failure);
     }
 
     private FrameUnfitException Unfit(FrameDestination destination, string refusal, Exception exception)

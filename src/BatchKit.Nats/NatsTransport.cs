@@ -136,7 +136,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
         }
     }
 
-    // Else health would say that the server is away until something is sent, and who asks it may wait with that.
+    // Health would stay bad until the next send, and a server that waits for good health sends nothing.
     private void KeepStarting()
     {
         lock (_lock)

@@ -51,7 +51,7 @@ internal sealed class PartitionSender : IAsyncDisposable
 
     public PartitionCounters Counters { get; } = new();
 
-    // Null when the last attempt is longer ago than two of them are apart: nothing was left to send, so nothing tells whether the outage is over, and the next one begins anew.
+    // Null once the last attempt is longer ago than two attempts can be apart: nothing was left to send, whether the outage lasts is not known, and the next one begins anew.
     public PartitionFailure? Failure => _failure is { } last && _settings.Clock.ElapsedSince(last.At) < 2 * (_settings.SendTimeout + _settings.MaxRetryDelay) ? last : null;
 
     public bool HasBatches => _send.Count > 0;

@@ -26,6 +26,7 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
     private readonly TimeProvider _timeProvider;
     private readonly UnroutedGroups _unroutedGroups;
     private volatile ConnectionAge? _exchangeMissing;
+    private volatile bool _wasRejected;
     private readonly ConnectionReporter _reporter;
     private readonly ConnectHandle[] _watching;
     private volatile bool _isDisposed;
@@ -63,6 +64,9 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
 
     /// <inheritdoc/>
     public int MaxBatchBytes => Options.MaxFrameBytes - FrameWriter.OverheadBytes;
+
+    /// <inheritdoc/>
+    public FrameDestination GetDestination(OutputHandle handle) => FrameDestination.Of(handle, Options.DestinationNode);
 
     /// <inheritdoc/>
     public string LimitingSetting => $"{nameof(MassTransitOptions)}.{nameof(MassTransitOptions.MaxFrameBytes)}";
@@ -127,33 +131,34 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
         {
             await SendEachAsync(batches, cancellationToken).ConfigureAwait(false);
         }
-        catch (Exception exception) when (IsRefusal(exception))
+        catch (Exception exception) when (OutcomeOf(exception) != FrameOutcome.Unknown)
         {
-            throw new BatchSendException([.. Enumerable.Repeat(BatchOutcome.Refused, batches.Length)], FailureText.MessageOf(exception), exception);
+            throw new BatchSendException([.. Enumerable.Repeat(ToBatchOutcome(OutcomeOf(exception)), batches.Length)], FailureText.MessageOf(exception), exception);
         }
     }
 
     private async ValueTask SendRunsAsync(IReadOnlyList<PlannedFrame> frames, ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         var results = new List<FrameResult>();
+        var heldUp = new List<FrameDestination>();
         foreach (var run in DivideIntoRuns(frames))
         {
-            results.AddRange(await Task.WhenAll(run.ConvertAll(frame => TrySendAsync(frame, cancellationToken))).ConfigureAwait(false));
-            // If a receiver got the next run first, it would later drop the missing frames as repeats.
-            if (results.Exists(static result => result.Outcome is FrameOutcome.NotTaken or FrameOutcome.Unknown))
+            // If a receiver got a frame of this run first, it would later drop the missing ones as repeats.
+            var answers = await Task.WhenAll(run.ConvertAll(frame => heldUp.Exists(frame.Destination.Shares)
+                ? Task.FromResult(new FrameResult(FrameOutcome.NotTaken))
+                : TrySendAsync(frame, cancellationToken))).ConfigureAwait(false);
+            results.AddRange(answers);
+            heldUp.AddRange(run.Where((_, place) => answers[place].Outcome == FrameOutcome.NotTaken).Select(static frame => frame.Destination));
+            if (Array.Exists(answers, static answer => answer.Outcome == FrameOutcome.Unknown || answer.Error is FrameUnfitException))
                 break;
-        }
-
-        if (results.Exists(static result => result.Error is FrameUnfitException && result.Outcome != FrameOutcome.Refused))
-        {
-            await SendEachAsync(batches, cancellationToken).ConfigureAwait(false);
-            return;
         }
 
         if (results.TrueForAll(static result => result.Outcome == FrameOutcome.Acknowledged))
             return;
         results.AddRange(Enumerable.Repeat(new FrameResult(FrameOutcome.NotTaken), frames.Count - results.Count));
-        throw FrameReport.ToException("The bus", frames, results, batches.Length);
+        if (!results.Exists(static result => result.Error is FrameUnfitException && result.Outcome != FrameOutcome.Refused))
+            throw FrameReport.ToException("The bus", frames, results, batches.Length);
+        await SendEachAsync(batches, cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Sends each batch as a separate frame, in order, so that a batch that the broker never takes does not affect the others.</summary>
@@ -165,16 +170,11 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
         {
             var frame = FramePlan.Create(batches.Slice(index, 1), _limit.Bytes, Options.DestinationNode, _signer)[0];
             var result = await SendAloneAsync(frame, cancellationToken).ConfigureAwait(false);
-            outcomes[index] = result.Outcome switch
-            {
-                FrameOutcome.Acknowledged => BatchOutcome.Acknowledged,
-                FrameOutcome.Refused => BatchOutcome.Refused,
-                _ => BatchOutcome.Unacknowledged,
-            };
+            outcomes[index] = ToBatchOutcome(result.Outcome);
             if (outcomes[index] != BatchOutcome.Acknowledged)
                 failed ??= result;
             // Later batches must not overtake it.
-            if (outcomes[index] == BatchOutcome.Unacknowledged)
+            if (outcomes[index] is BatchOutcome.Unacknowledged or BatchOutcome.Busy)
                 break;
         }
 
@@ -207,17 +207,26 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
         {
             return new FrameResult(FrameOutcome.NotTaken, FailureText.MessageOf(exception), exception);
         }
-        catch (Exception exception) when (IsRefusal(exception))
-        {
-            return new FrameResult(FrameOutcome.Refused, FailureText.MessageOf(exception), exception);
-        }
         catch (Exception exception)
         {
-            return new FrameResult(FrameOutcome.Unknown, FailureText.MessageOf(exception), exception);
+            return new FrameResult(OutcomeOf(exception), FailureText.MessageOf(exception), exception);
         }
     }
 
-    private static bool IsRefusal(Exception exception) => exception is FrameRefusedException or FrameUnfitException;
+    private static BatchOutcome ToBatchOutcome(FrameOutcome outcome) => outcome switch
+    {
+        FrameOutcome.Acknowledged => BatchOutcome.Acknowledged,
+        FrameOutcome.Refused => BatchOutcome.Refused,
+        FrameOutcome.NotTaken => BatchOutcome.Busy,
+        _ => BatchOutcome.Unacknowledged,
+    };
+
+    private static FrameOutcome OutcomeOf(Exception exception) => exception switch
+    {
+        FrameRefusedException or FrameUnfitException => FrameOutcome.Refused,
+        FrameNotTakenException => FrameOutcome.NotTaken,
+        _ => FrameOutcome.Unknown,
+    };
 
     // MassTransit's transports take an array of the exact size.
     private byte[] Encode(PlannedFrame frame)
@@ -247,6 +256,7 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
         {
             await _connection.SendAsync(bytes, destination.IsAll ? null : destination.Node, limit.Token).ConfigureAwait(false);
             _reporter.Open();
+            _wasRejected = false;
             if (destination.IsAll)
                 _unroutedGroups.Reach();
         }
@@ -273,18 +283,26 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
     /// <returns>What says more than the failure itself, if there is something.</returns>
     private Exception? NoteFailure(Exception failure, int bytes, FrameDestination destination)
     {
+        var cause = FailureText.CauseOf(failure);
+        if (cause is BrokerRejection { IsReturn: false })
+            return NoteRejection(destination, failure);
         _connection.Age.Restart();
         if (RabbitMqClosing.IsExchangeMissing(failure))
             _exchangeMissing = new ConnectionAge(_timeProvider);
         if (RabbitMqClosing.FindSizeRefusal(failure, bytes) is { } refusal)
             return Unfit(destination, refusal, failure);
-        var cause = FailureText.CauseOf(failure);
         var explanation = RabbitMqClosing.Explain(failure);
         _reporter.Lose(explanation ?? FailureText.MessageOf(cause));
-        // A full queue rejects too, on a new connection as well, and other sends and receivers would lose theirs.
-        if (Options.UseQuorumQueues && cause is BrokerRejection { IsReturn: false })
-            Renew();
         return explanation is null ? null : new IOException($"{_connection.Target} did not accept a frame for {destination}: {explanation}", failure);
+    }
+
+    // A full queue rejects over any connection, which others use too: it is replaced only when the broker has taken nothing since the last rejection.
+    private FrameNotTakenException NoteRejection(FrameDestination destination, Exception rejection)
+    {
+        if (_wasRejected && Options.UseQuorumQueues)
+            Renew();
+        _wasRejected = true;
+        return new FrameNotTakenException($"{_connection.Target} did not accept a frame for {destination}.", rejection);
     }
 
     private FrameUnfitException Unfit(FrameDestination destination, string refusal, Exception exception)
@@ -308,12 +326,12 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
         if (destination.IsAll)
         {
             if (_unroutedGroups.ShouldRetry())
-                throw new IOException("No queue is bound for all nodes any more.", returned);
+                throw new FrameNotTakenException("No queue is bound for all nodes any more.", returned);
             return;
         }
 
         if (_connection.Age.IsBelow(Options.UnroutableGrace))
-            throw new IOException($"Node {destination.Node} has no queue yet, and the bus connected only recently.", returned);
+            throw new FrameNotTakenException($"Node {destination.Node} has no queue yet, and the bus connected only recently.", returned);
         throw new FrameRefusedException($"Node {destination.Node} has no queue: no receiver runs there. Start the process that has that Node and receives from the same bus with the same Prefix.", returned);
     }
 

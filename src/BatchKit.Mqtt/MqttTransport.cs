@@ -68,6 +68,9 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IBlockingDi
     public int MaxSendBytes => 1024 * 1024;
 
     /// <inheritdoc/>
+    public FrameDestination GetDestination(OutputHandle handle) => FrameDestination.Of(handle, _options.DestinationNode);
+
+    /// <inheritdoc/>
     public string LimitingSetting => $"{nameof(MqttOptions)}.{nameof(MqttOptions.MaxPacketBytes)}";
 
     /// <summary>Publishes every message of the batches. Completes when the broker has acknowledged the messages with QoS 1 and those with QoS 0 are written.</summary>

@@ -79,6 +79,9 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     public int MaxBatchBytes => _frames.MaxBatchBytes;
 
     /// <inheritdoc/>
+    public FrameDestination GetDestination(OutputHandle handle) => _frames.GetDestination(handle);
+
+    /// <inheritdoc/>
     public string LimitingSetting => $"{nameof(NatsOptions)}.{nameof(NatsOptions.MaxFrameBytes)}";
 
     internal string? Fault => _link.Fault ?? _fault ?? _core.Fault;
@@ -210,7 +213,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
             if (answer.Error is { ErrCode: MessageTooLarge } tooLarge)
                 throw new FrameRefusedException($"The stream {_topology.Stream} takes no frame of {frame.Bytes.Length} bytes: {tooLarge.Description}");
             if (answer.Error is { } error)
-                throw new IOException(_fault = $"The stream {_topology.Stream} did not store the frame: {error.Description}");
+                throw new FrameNotTakenException(_fault = $"The stream {_topology.Stream} did not store the frame: {error.Description}");
             _fault = null;
         }
         catch (Exception exception) when (exception is NatsException or TimeoutException)

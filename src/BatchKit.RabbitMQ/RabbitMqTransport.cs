@@ -41,6 +41,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
     // The channel over which the broker answered the last frames, and rejected none. Over a new one, and after a rejection, a frame waits for those before it; see docs/decisions/0014.
     private volatile OpenChannel? _proven;
 
+    private readonly RejectedFrames _rejected = new();
+
     /// <summary>Creates a transport; it does not connect yet.</summary>
     /// <param name="options">The settings.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
@@ -75,6 +77,9 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
     public int MaxBatchBytes => _options.MaxFrameBytes - FrameWriter.OverheadBytes;
 
     /// <inheritdoc/>
+    public FrameDestination GetDestination(OutputHandle handle) => FrameDestination.Of(handle, _options.DestinationNode);
+
+    /// <inheritdoc/>
     public string LimitingSetting => $"{nameof(RabbitMqOptions)}.{nameof(RabbitMqOptions.MaxFrameBytes)}";
 
     /// <summary>Publishes the batches, and completes when the broker has confirmed all frames.</summary>
@@ -93,11 +98,12 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
             ThrowIfUnbound(frames);
         var results = await PublishAllAsync(frames, open, cancellationToken).ConfigureAwait(false);
         _proven = Array.Exists(results, IsHeldUp) ? null : open;
+        var isDoubtful = _rejected.Note(frames, results, open);
         if (Array.TrueForAll(results, static result => result.Outcome == FrameOutcome.Acknowledged))
             return;
         if (Array.Exists(results, static result => result.Outcome == FrameOutcome.Unknown))
             _connection.Discard(open, "A publish was not confirmed.");
-        else if (Array.Exists(results, IsHeldUp) && _timeProvider.GetElapsedTime(open.OpenedTimestamp) >= ChannelTrial)
+        else if (isDoubtful && _timeProvider.GetElapsedTime(open.OpenedTimestamp) >= ChannelTrial)
             _connection.Discard(open, "The broker rejected a publish.");
         if (!Array.Exists(results, static result => RabbitMqClosing.IsUnfit(result.Error)))
             throw FrameReport.ToException(_connection.Target, frames, results, batches.Length);
@@ -141,8 +147,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
     }
 
     private ValueTask<FrameResult[]> PublishAllAsync(IReadOnlyList<PlannedFrame> frames, OpenChannel open, CancellationToken cancellationToken) =>
-        frames.Count == 1 || IsProven(open)
-            ? WaitAsync(Publish(frames, 0, frames.Count, open), open, cancellationToken)
+        frames.Count == 1 || (IsProven(open) && !_rejected.Concern(frames))
+            ? WaitAsync(Publish(frames, open), open, cancellationToken)
             : PublishInTurnAsync(frames, open, cancellationToken);
 
     /// <summary>Publishes each frame after those that share a receiver with it are answered, and none behind one that is held up, because receivers would later drop that one as a repeat.</summary>
@@ -150,14 +156,24 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
     {
         var results = new FrameResult[frames.Count];
         Array.Fill(results, new FrameResult(FrameOutcome.NotTaken));
+        var heldUp = new List<FrameDestination>();
         for (int first = 0, count; first < results.Length; first += count)
         {
-            count = IsProven(open) ? results.Length - first : FramePlan.CountApart(frames, first);
-            var answers = await WaitAsync(Publish(frames, first, count, open), open, cancellationToken).ConfigureAwait(false);
-            answers.CopyTo(results, first);
-            if (Array.Exists(answers, IsHeldUp))
+            count = FramePlan.CountApart(frames, first);
+            int[] places = [.. Enumerable.Range(first, count).Where(place => !heldUp.Exists(frames[place].Destination.Shares))];
+            if (places.Length == 0)
+                continue;
+            var answers = await WaitAsync(Publish(Array.ConvertAll(places, place => frames[place]), open), open, cancellationToken).ConfigureAwait(false);
+            for (var index = 0; index < answers.Length; index++)
+            {
+                results[places[index]] = answers[index];
+                if (IsHeldUp(answers[index]))
+                    heldUp.Add(frames[places[index]].Destination);
+            }
+
+            // Without an answer nothing is known of the connection either.
+            if (Array.Exists(answers, static answer => answer.Outcome == FrameOutcome.Unknown))
                 break;
-            _proven = open;
         }
 
         return results;
@@ -165,11 +181,11 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
 
     private bool IsProven(OpenChannel open) => _proven == open && _timeProvider.GetElapsedTime(open.OpenedTimestamp) >= ChannelTrial;
 
-    private Task<FrameResult>[] Publish(IReadOnlyList<PlannedFrame> frames, int first, int count, OpenChannel open)
+    private Task<FrameResult>[] Publish(IReadOnlyList<PlannedFrame> frames, OpenChannel open)
     {
-        var publishes = new Task<FrameResult>[count];
-        for (var index = 0; index < count; index++)
-            publishes[index] = PublishAsync(open, frames[first + index]);
+        var publishes = new Task<FrameResult>[frames.Count];
+        for (var index = 0; index < publishes.Length; index++)
+            publishes[index] = PublishAsync(open, frames[index]);
         return publishes;
     }
 
@@ -191,11 +207,12 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
                 var result = (await WaitAsync([PublishAsync(alone, frame)], alone, cancellationToken).ConfigureAwait(false))[0];
                 outcomes[index] = result.Outcome == FrameOutcome.Acknowledged ? BatchOutcome.Acknowledged
                     : result.Outcome == FrameOutcome.Refused || RabbitMqClosing.IsUnfit(result.Error) ? BatchOutcome.Refused
+                    : result.Outcome == FrameOutcome.NotTaken ? BatchOutcome.Busy
                     : BatchOutcome.Unacknowledged;
                 if (outcomes[index] != BatchOutcome.Acknowledged)
                     failed ??= result;
                 // Later batches must not overtake it.
-                if (outcomes[index] == BatchOutcome.Unacknowledged)
+                if (outcomes[index] is BatchOutcome.Unacknowledged or BatchOutcome.Busy)
                     break;
             }
         }

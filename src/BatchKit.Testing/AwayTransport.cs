@@ -23,6 +23,9 @@ public sealed class AwayTransport(IBatchTransport next, Exception? exception = n
     public int MaxSendBytes => next.MaxSendBytes;
 
     /// <inheritdoc/>
+    public FrameDestination GetDestination(OutputHandle handle) => next.GetDestination(handle);
+
+    /// <inheritdoc/>
     public string? LimitingSetting => next.LimitingSetting;
 
     /// <summary>From now on, sends pass on.</summary>

@@ -32,6 +32,9 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
     public int MaxSendBytes => next.MaxSendBytes;
 
     /// <inheritdoc/>
+    public FrameDestination GetDestination(OutputHandle handle) => next.GetDestination(handle);
+
+    /// <inheritdoc/>
     public string? LimitingSetting => next.LimitingSetting;
 
     /// <summary>How many sends have begun.</summary>

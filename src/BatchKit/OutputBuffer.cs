@@ -257,7 +257,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
 
     /// <summary>Gets the buffer's health: unhealthy while a route cannot send or after the buffer has stopped; degraded when 80 % of <see cref="OutputBufferOptions.MaxBufferedBytes"/> is used, or after a logger or listener has thrown.</summary>
     public OutputHealth GetHealth() =>
-        _handles.IsStopped ? new OutputHealth(HealthStatus.Unhealthy, ["The buffer has stopped."]) : OutputHealth.Of(_settings, _dispatcher.DescribeFailures());
+        _handles.IsStopped ? new OutputHealth(HealthStatus.Unhealthy, ["The buffer has stopped."]) : OutputHealth.Of(_settings, _dispatcher.DescribeFailures(), _dispatcher.DescribeNotTaken());
 
     /// <summary>
     /// Stops accepting writes, and sends what is pending, in open scopes too, within <see cref="OutputBufferOptions.DrainTimeout"/> or until the token is

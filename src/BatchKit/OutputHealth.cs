@@ -6,16 +6,16 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 namespace BatchKit;
 
 /// <summary>A buffer's health, with the reasons when it is not healthy.</summary>
-/// <param name="Status">Unhealthy when a route cannot send or the buffer has stopped; degraded when the buffer is nearly full, or after a logger or listener has thrown; otherwise healthy.</param>
+/// <param name="Status">Unhealthy when a route cannot send or the buffer has stopped; degraded when some receivers of a route take nothing, when its next hop refuses everything, when the buffer is nearly full, or after a logger or listener has thrown; otherwise healthy.</param>
 /// <param name="Reasons">One human-readable sentence for each reason; empty when healthy. They name routes and settings, never handles or secrets.</param>
 public sealed record OutputHealth(HealthStatus Status, ImmutableArray<string> Reasons)
 {
     // When less of what a route can have is left, the buffer is degraded, so that its operator learns of the backlog before writes fail: one handle alone is refused when a quarter is left.
     private const double DegradedShare = 0.3;
 
-    internal static OutputHealth Of(BufferSettings settings, ImmutableArray<string> failures)
+    internal static OutputHealth Of(BufferSettings settings, ImmutableArray<string> failures, ImmutableArray<string> notTaken)
     {
-        var (reasons, budget) = (failures, settings.Budget);
+        var (reasons, budget) = (failures.AddRange(notTaken), settings.Budget);
         if (DescribeFaults(settings.Logger.Faults) is { } faults)
             reasons = reasons.Add(faults);
         if (Array.Exists(budget.Parts, static part => part.Free <= part.Most * DegradedShare))

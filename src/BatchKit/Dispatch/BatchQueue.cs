@@ -7,6 +7,9 @@ namespace BatchKit.Dispatch;
 internal struct BatchQueue
 {
     private RoutedBatch? _last;
+
+    // The last of those at the start that wait for a busy receiver; null when none does.
+    private RoutedBatch? _passed;
     private long _lastPlace;
     private long _lastNamedPlace;
 
@@ -16,7 +19,10 @@ internal struct BatchQueue
 
     public long ReleasedPlace { get; private set; }
 
-    public readonly bool HasReleased => First is not null && IsReleased(First);
+    /// <summary>The first that does not wait for a busy receiver.</summary>
+    public readonly RoutedBatch? Next => _passed is null ? First : _passed.Next;
+
+    public readonly bool HasReleased => Next is { } next && IsReleased(next);
 
     /// <summary>
     /// Whether a message may be added to a queued batch without overtaking anything. A batch for a name may grow while no batch is queued behind it; a batch for a connection, while no batch
@@ -57,33 +63,51 @@ internal struct BatchQueue
         _last = last;
     }
 
+    public readonly (long Messages, long Bytes) CountPending()
+    {
+        var (messages, bytes) = (0L, 0L);
+        for (var batch = First; batch is not null; batch = batch.Next)
+        {
+            messages += batch.StandsForContent ? batch.Content.Count : 0;
+            bytes += batch.Content.Cost;
+        }
+
+        return (messages, bytes);
+    }
+
+    /// <summary>Leaves <see cref="Next"/> where it is: it waits for a busy receiver, and those after it may pass.</summary>
+    public void Pass() => _passed = Next;
+
+    /// <summary>A receiver is not busy any more: looks at all from the start again.</summary>
+    public void Rewind() => _passed = null;
+
+    /// <summary>Removes <see cref="Next"/>.</summary>
     public RoutedBatch Dequeue()
     {
-        var batch = First!;
-        First = batch.Next;
-        batch.Next = null;
-        batch.Queue = null;
-        if (First is null)
-            _last = null;
-        else
-            First.Previous = null;
+        var batch = Next!;
+        Unlink(batch, _passed);
         return batch;
     }
 
     /// <summary>Removes a batch that waits here.</summary>
     public void Remove(RoutedBatch batch)
     {
-        if (batch.Previous is not { } previous)
-        {
-            Dequeue();
-            return;
-        }
+        if (batch == _passed)
+            _passed = batch.Previous;
+        Unlink(batch, batch.Previous);
+    }
 
-        previous.Next = batch.Next;
-        if (batch.Next is { } next)
-            next.Previous = previous;
+    private void Unlink(RoutedBatch batch, RoutedBatch? previous)
+    {
+        var next = batch.Next;
+        if (previous is null)
+            First = next;
         else
+            previous.Next = next;
+        if (next is null)
             _last = previous;
+        else if (batch.Queue is not null)
+            next.Previous = previous;
         (batch.Next, batch.Previous, batch.Queue) = (null, null, null);
     }
 
@@ -95,5 +119,30 @@ internal struct BatchQueue
             (batch.Previous, batch.Queue) = (previous, owner);
             previous = batch;
         }
+    }
+}
+
+/// <summary>How long the queued batches of a partition linger: each waits for others before it may be sent. Guarded by the partition's lock.</summary>
+internal struct LingerQueue
+{
+    private Queue<(long Place, long Ends)>? _waiting;
+
+    public void Add(long place, long ends) => (_waiting ??= new Queue<(long, long)>()).Enqueue((place, ends));
+
+    /// <summary>Takes out what has lingered long enough.</summary>
+    /// <returns>The last place that may be sent then.</returns>
+    public readonly long TakeEnded(long releasedPlace, BufferClock clock)
+    {
+        while (_waiting is not null && _waiting.TryPeek(out var next) && clock.Until(next.Ends) <= TimeSpan.Zero)
+            releasedPlace = Math.Max(releasedPlace, _waiting.Dequeue().Place);
+        return releasedPlace;
+    }
+
+    /// <summary>When the next one ends; null when none lingers. What was released meanwhile needs no timer.</summary>
+    public readonly long? FindNextEnd(long releasedPlace)
+    {
+        while (_waiting is not null && _waiting.TryPeek(out var released) && released.Place <= releasedPlace)
+            _waiting.Dequeue();
+        return _waiting is not null && _waiting.TryPeek(out var next) ? next.Ends : null;
     }
 }

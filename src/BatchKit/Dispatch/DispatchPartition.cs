@@ -23,7 +23,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
     private readonly Lock _gate = new();
     private BatchQueue _queue;
     private bool _isSending;
-    private Queue<(long Place, long Ends)>? _lingering;
+    private LingerQueue _lingering;
     private bool _isTimed;
     private bool _isUnscoped;
     private long _sentAt;
@@ -56,13 +56,14 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
 
     public int MaxBatchBytes => _sender.MaxBatchBytes;
 
-    public long Sends => _sender.Counters.Sends;
-
-    public long FailedSends => _sender.Counters.FailedSends;
+    public (long All, long Failed) Sends => (_sender.Counters.Sends, _sender.Counters.FailedSends);
 
     public long UnscopedBatches => _sender.Counters.UnscopedBatches + _evicted.UnscopedBatches;
 
-    public PartitionFailure? Failure => _sender.Failure;
+    public PartitionHealth Health => _sender.Health;
+
+    /// <summary>The receivers that have taken nothing for longest, although the route works; null when there are none.</summary>
+    public PartitionFailure? Busy => _sender.Held.Longest;
 
     /// <summary>The part of the capacity that its route has.</summary>
     public RouteBudget Budget { get; }
@@ -85,7 +86,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
             var startsInline = !_isSending && StartsInlineFor(isUnscoped);
 
             // The caller sends inline, at once. The sender gets the batch here, because queueing it would only mean taking it out again.
-            if (startsInline && _queue.First is null && ReferenceEquals(first, last))
+            if (startsInline && IsEmpty && ReferenceEquals(first, last))
             {
                 (_startsInline, _isUnscoped) = (true, isUnscoped);
                 _sender.Take(first);
@@ -104,34 +105,22 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
         }
     }
 
-    /// <summary>Ends the linger of all that waits.</summary>
-    public bool EndLinger()
+    /// <summary>Ends the linger of a batch, and of what is queued before it; of all that waits when null.</summary>
+    public bool EndLinger(RoutedBatch? batch = null)
     {
         lock (_gate)
-            return Release(_queue.LastPlace);
+            return Release(batch?.Place ?? _queue.LastPlace);
     }
 
-    /// <summary>Ends the linger of a batch, and of what is queued before it.</summary>
-    public bool EndLinger(RoutedBatch batch)
-    {
-        lock (_gate)
-            return Release(batch.Place);
-    }
-
-    /// <summary>Releases what has lingered long enough.</summary>
+    /// <summary>Releases what has lingered long enough, and tries again what a busy receiver did not take.</summary>
     public void OnDue()
     {
-        var mustStart = false;
+        bool mustStart;
         lock (_gate)
         {
             _isTimed = false;
-            while (_lingering!.TryPeek(out var next) && _settings.Clock.Until(next.Ends) <= TimeSpan.Zero)
-            {
-                _lingering.Dequeue();
-                mustStart |= Release(next.Place);
-            }
-
-            WaitForLinger();
+            mustStart = Release(_lingering.TakeEnded(_queue.ReleasedPlace, _settings.Clock));
+            WaitForTime();
         }
 
         if (mustStart)
@@ -188,24 +177,18 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
     /// <summary>Messages that wait or are under way here and that no earlier route's partition counts; and the bytes of all that wait or are under way here.</summary>
     public (long Messages, long Bytes) CountPending()
     {
-        var (messages, bytes) = _sender.CountPending();
         lock (_gate)
         {
-            for (var batch = _queue.First; batch is not null; batch = batch.Next)
-            {
-                messages += batch.StandsForContent ? batch.Content.Count : 0;
-                bytes += batch.Content.Cost;
-            }
+            var (sent, held, queued) = (_sender.CountPending(), _sender.Held.CountPending(), _queue.CountPending());
+            return (sent.Messages + held.Messages + queued.Messages, sent.Bytes + held.Bytes + queued.Bytes);
         }
-
-        return (messages, bytes);
     }
 
     public Task WhenIdleAsync()
     {
         lock (_gate)
         {
-            if (!_isSending && _queue.First is null)
+            if (!_isSending && IsEmpty)
                 return Task.CompletedTask;
             return (_idle ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
         }
@@ -234,19 +217,20 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
             return;
         }
 
-        (_lingering ??= new Queue<(long, long)>()).Enqueue((_queue.LastPlace, _settings.Clock.After(_settings.Linger)));
-        WaitForLinger();
+        _lingering.Add(_queue.LastPlace, _settings.Clock.After(_settings.Linger));
+        WaitForTime();
     }
 
-    // What was released meanwhile needs no timer.
-    private void WaitForLinger()
+    private void WaitForTime()
     {
-        while (_lingering!.TryPeek(out var released) && released.Place <= _queue.ReleasedPlace)
-            _lingering.Dequeue();
-        if (_isTimed || !_lingering.TryPeek(out var next))
-            return;
-        _isTimed = true;
-        _holds.Add(this, next.Ends);
+        if (!_isTimed && _lingering.FindNextEnd(_queue.ReleasedPlace) is { } ends)
+        {
+            _isTimed = true;
+            _holds.Add(this, ends);
+        }
+
+        if (!_isSending && _sender.Held.Due is { } due)
+            _holds.Add(this, due);
     }
 
     private bool StartsInlineFor(bool isUnscoped) => _sendsInline && (!isUnscoped || (!_settings.Lingers && !IsInLoop()));
@@ -256,11 +240,13 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
     private bool Release(long place)
     {
         _queue.Release(place);
-        if (_isSending || !_queue.HasReleased)
+        if (_isSending || !(_queue.HasReleased || _sender.Held.IsDue(_sender.IsAborted)))
             return false;
         _startsInline = _sendsInline;
         return Begin();
     }
+
+    private bool IsEmpty => _queue.First is null && _sender.Held.IsEmpty;
 
     private bool Begin() => _isSending = true;
 
@@ -306,27 +292,43 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
     {
         lock (_gate)
         {
-            if (!_queue.HasReleased)
+            if (_sender.TakeHeld())
             {
-                // A write that comes soon after a loop's send belongs to that loop.
-                _sentAt = _sendsInline && _isUnscoped ? _settings.Clock.Now : 0;
-                _isSending = false;
-                _sender.OnIdle();
-                CompleteIdleWhenEmpty();
-                return false;
+                _queue.Rewind();
+                return true;
             }
 
             var (bytes, batches) = (0L, 0);
-            do
+            while (SkipBusy() && (batches == 0 || Fits(_queue.Next!, bytes, batches)))
             {
                 var batch = _queue.Dequeue();
                 bytes += batch.Content.FrameBytes;
                 batches++;
                 _sender.Take(batch);
             }
-            while (_queue.HasReleased && Fits(_queue.First!, bytes, batches));
-            return true;
+
+            if (batches == 0)
+                GoIdle();
+            return batches > 0;
         }
+    }
+
+    // False when nothing is left that may be sent now.
+    private bool SkipBusy()
+    {
+        while (_queue.HasReleased && _sender.Held.MustWait(_queue.Next!))
+            _queue.Pass();
+        return _queue.HasReleased;
+    }
+
+    private void GoIdle()
+    {
+        // A write that comes soon after a loop's send belongs to that loop.
+        _sentAt = _sendsInline && _isUnscoped ? _settings.Clock.Now : 0;
+        _isSending = false;
+        _sender.OnIdle();
+        CompleteIdleWhenEmpty();
+        WaitForTime();
     }
 
     // What a scope held leaves in one send: a send does not begin it when only a part of it fits.
@@ -340,7 +342,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
 
     private void CompleteIdleWhenEmpty()
     {
-        if (_isSending || _queue.First is not null)
+        if (_isSending || !IsEmpty)
             return;
         _idle?.TrySetResult();
         _idle = null;

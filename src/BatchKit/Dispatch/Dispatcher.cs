@@ -1,4 +1,5 @@
 using System.Collections.Immutable;
+using System.Globalization;
 using System.Runtime.CompilerServices;
 using BatchKit.Batches;
 using BatchKit.Diagnostics;
@@ -133,8 +134,8 @@ internal sealed class Dispatcher : IAsyncDisposable
         PendingMessages = _partitions.Sum(static partition => partition.CountPending().Messages),
         BufferedBytes = 0,
         Batches = _settings.Metrics.Batches + CountUnscopedBatches(),
-        Sends = _partitions.Sum(static partition => partition.Sends),
-        FailedSends = _partitions.Sum(static partition => partition.FailedSends),
+        Sends = _partitions.Sum(static partition => partition.Sends.All),
+        FailedSends = _partitions.Sum(static partition => partition.Sends.Failed),
         LiveHandles = 0,
         OpenScopes = 0,
     };
@@ -142,12 +143,26 @@ internal sealed class Dispatcher : IAsyncDisposable
     /// <summary>A sentence for each route that cannot send now.</summary>
     public ImmutableArray<string> DescribeFailures() => [.. _partitions.Select(DescribeFailure).OfType<string>()];
 
+    /// <summary>A sentence for each route that works, but whose next hop does not take some, or refuses everything.</summary>
+    public ImmutableArray<string> DescribeNotTaken() =>
+        [.. _partitions.Where(static partition => partition.Health.Failure is null).SelectMany(partition => new[] { DescribeBusy(partition), DescribeRefusal(partition) }).OfType<string>()];
+
     /// <summary>Batches that were sealed because their sender took them; the metrics count all others.</summary>
     public long CountUnscopedBatches() => _partitions.Sum(static partition => partition.UnscopedBatches);
 
+    private string? DescribeBusy(DispatchPartition partition) =>
+        partition.Busy is not { } busy ? null
+        : $"Route '{partition.RouteName}' sends, but some receivers have taken nothing for {Seconds(busy.Since)} s ({busy.Attempts} attempts): {FailureText.MessageOf(busy.Cause)}";
+
+    private string? DescribeRefusal(DispatchPartition partition) =>
+        partition.Health.Refusal is not { } refusal ? null
+        : $"Route '{partition.RouteName}' has taken nothing for {Seconds(refusal.Since)} s: {refusal.Attempts} sends were refused, and their messages count as failed. {FailureText.MessageOf(refusal.Cause)}";
+
     private string? DescribeFailure(DispatchPartition partition) =>
-        partition.Failure is not { } failure ? null
-        : $"Route '{partition.RouteName}' has not been able to send for {_settings.Clock.ElapsedSince(failure.Since).TotalSeconds:0} s ({failure.Attempts} attempts): {FailureText.MessageOf(failure.Cause)}";
+        partition.Health.Failure is not { } failure ? null
+        : $"Route '{partition.RouteName}' has not been able to send for {Seconds(failure.Since)} s ({failure.Attempts} attempts): {FailureText.MessageOf(failure.Cause)}";
+
+    private string Seconds(long since) => _settings.Clock.ElapsedSince(since).TotalSeconds.ToString("0", CultureInfo.InvariantCulture);
 
     private long CountMessages(SettlementOutcome outcome) =>
         _partitions.Sum(partition => partition.CountMessages(outcome)) + _evictedHeld.Messages(outcome);

@@ -90,7 +90,12 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     }
 
     /// <summary>Drops the references to settled batches that its array still has: a thread may keep its last handle, and through it this partition.</summary>
-    public void Forget() => _batches = [];
+    public void Forget()
+    {
+        // A send that blocks its thread still has its own.
+        if (_count == 0)
+            _batches = [];
+    }
 
     public void SettleAll(SettlementOutcome outcome, Exception? failure)
     {
@@ -118,7 +123,7 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         return settled;
     }
 
-    /// <summary>True when a failed attempt leaves nothing to be sent again: <see cref="SettleDecided"/> would settle the whole send.</summary>
+    /// <summary>True when a failed attempt ends the send: <see cref="SettleDecided"/> would settle or hold all of it.</summary>
     public bool IsDecided(Exception failure, Func<RoutedBatch, bool> isTooOld, bool givesUpAll)
     {
         var partial = failure as BatchSendException;
@@ -136,7 +141,8 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     /// <param name="failure">Why it failed.</param>
     /// <param name="isTooOld">Whether a batch may be given up.</param>
     /// <param name="givesUpAll">False when only a batch that failed alone is given up.</param>
-    public DecidedBatches SettleDecided(Exception failure, Func<RoutedBatch, bool> isTooOld, bool givesUpAll)
+    /// <param name="held">Gets what busy receivers did not take, and what comes after it for them.</param>
+    public DecidedBatches SettleDecided(Exception failure, Func<RoutedBatch, bool> isTooOld, bool givesUpAll, HeldSend held)
     {
         var partial = failure as BatchSendException;
         var mayGiveUp = givesUpAll || CountUndecided(partial) == 1;
@@ -150,11 +156,16 @@ internal sealed class OutgoingSend(PartitionCounters counters)
                 var batch = this[next];
                 var outcome = OutcomeOf(partial, next);
                 var refused = outcome == BatchOutcome.Acknowledged ? refusals?.GetValueOrDefault(next) : null;
-                var isGivenUp = outcome == BatchOutcome.Unacknowledged && mayGiveUp && isTooOld(batch);
+                var isOpen = outcome is BatchOutcome.Unacknowledged or BatchOutcome.Busy;
+                var isGivenUp = isOpen && (mayGiveUp || outcome == BatchOutcome.Busy) && isTooOld(batch);
                 next++;
-                if (outcome == BatchOutcome.Unacknowledged && !isGivenUp)
+                if (isOpen && !isGivenUp)
                 {
-                    _batches[kept++] = batch;
+                    if (outcome == BatchOutcome.Busy || held.MustWait(batch))
+                        held.Add(batch);
+                    else
+                        _batches[kept++] = batch;
+                    decided = decided with { Busy = decided.Busy + (outcome == BatchOutcome.Busy ? 1 : 0) };
                     continue;
                 }
 
@@ -170,7 +181,25 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             Keep(kept, next);
         }
 
+        if (held.Batches.Count > 0)
+            HoldFrom(kept, held);
         return decided with { Left = kept };
+    }
+
+    // What the attempt left out comes after it, and must not overtake it.
+    private void HoldFrom(int first, HeldSend held)
+    {
+        var kept = first;
+        for (var next = first; next < _count; next++)
+        {
+            if (held.MustWait(this[next]))
+                held.Add(this[next]);
+            else
+                _batches[kept++] = _batches[next];
+        }
+
+        Keep(kept, _count);
+        _withheld = kept - first;
     }
 
     private bool SettleExpired(int first)
@@ -256,58 +285,21 @@ internal sealed class OutgoingSend(PartitionCounters counters)
 /// <param name="GivenUp">Batches that are too old to be sent again.</param>
 /// <param name="RefusedMessages">Messages of acknowledged batches that it will never take.</param>
 /// <param name="Left">Batches of the attempt that are sent again.</param>
-internal readonly record struct DecidedBatches(int Acknowledged, int Refused, int GivenUp, int RefusedMessages, int Left)
+/// <param name="Busy">Batches whose receivers take nothing now, given up or held.</param>
+internal readonly record struct DecidedBatches(int Acknowledged, int Refused, int GivenUp, int RefusedMessages, int Left, int Busy)
 {
+    /// <summary>Batches about which the next hop said something: it works.</summary>
+    public int Answered => Acknowledged + Refused + Busy;
+
+    /// <summary>True when the next hop answered to all batches of the attempt.</summary>
+    public bool IsAnswered => Left == 0 && (GivenUp == 0 || Busy > 0);
+
     /// <summary>Counts a batch. One that is decided although the next hop said nothing of it is too old.</summary>
     public DecidedBatches With(BatchOutcome outcome, int refusedMessages) => outcome switch
     {
         BatchOutcome.Acknowledged => this with { Acknowledged = Acknowledged + 1, RefusedMessages = RefusedMessages + refusedMessages },
         BatchOutcome.Refused => this with { Refused = Refused + 1 },
+        BatchOutcome.Busy => this with { Busy = Busy + 1, GivenUp = GivenUp + 1 },
         _ => this with { GivenUp = GivenUp + 1 },
     };
-}
-
-/// <summary>Counts the outcomes of one partition's output. Written by one thread at a time, read by any.</summary>
-internal sealed class PartitionCounters
-{
-    private readonly long[] _settledMessages = new long[(int)SettlementOutcome.Failed + 1];
-    private long _unscopedBatches;
-    private long _sends;
-    private long _failedSends;
-
-    /// <summary>Batches that were sealed because their sender took them.</summary>
-    public long UnscopedBatches => Volatile.Read(ref _unscopedBatches);
-
-    public long Sends => Volatile.Read(ref _sends);
-
-    public long FailedSends => Volatile.Read(ref _failedSends);
-
-    public long Messages(SettlementOutcome outcome) => Volatile.Read(ref _settledMessages[(int)outcome]);
-
-    public void CountUnscoped(int batches) => Volatile.Write(ref _unscopedBatches, _unscopedBatches + batches);
-
-    public void CountSend() => Volatile.Write(ref _sends, _sends + 1);
-
-    public void CountFailedSend() => Volatile.Write(ref _failedSends, _failedSends + 1);
-
-    /// <summary>Settles a batch on its route, and counts its messages once that was the last route.</summary>
-    public void Settle(RoutedBatch batch, SettlementOutcome outcome, Exception? failure, HashSet<int>? refused = null)
-    {
-        var content = batch.Content;
-        if (!content.SettleRoute(batch, outcome, failure, refused))
-            return;
-
-        // Counted first, so that a caller that awaits the batch finds it counted.
-        var refusedMessages = content.RefusedMessages;
-        Count(content.Outcome, content.Count - refusedMessages);
-        if (refusedMessages > 0)
-            Count(SettlementOutcome.Failed, refusedMessages);
-        content.Finish(refusedMessages);
-    }
-
-    private void Count(SettlementOutcome outcome, int messages)
-    {
-        ref var counter = ref _settledMessages[(int)outcome];
-        Volatile.Write(ref counter, counter + messages);
-    }
 }

@@ -22,9 +22,6 @@ internal sealed class PartitionSender : IAsyncDisposable
     private long _beganAt;
     private long _lastNumber;
 
-    // Written by the sender, read by the health check.
-    private volatile PartitionFailure? _failure;
-
     public PartitionSender(BufferSettings settings, OutputRoute route, PartitionIdentity identity, Lock gate)
     {
         _settings = settings;
@@ -38,6 +35,8 @@ internal sealed class PartitionSender : IAsyncDisposable
         // What has waited behind sends that succeeded was not retried yet.
         _isTooOld = batch => settings.Clock.AgeOf(Math.Max(batch.Content.QueuedAt, _halving.BeganAt)) >= settings.DeliveryTimeout;
         _send = new OutgoingSend(Counters);
+        Held = new HeldOutput(settings, _transport);
+        Health = new PartitionHealth(settings);
         MaxBatchBytes = _transport.MaxBatchBytes;
         MaxSendBytes = Math.Min(settings.MaxSendBytes, _transport.MaxSendBytes);
     }
@@ -51,8 +50,10 @@ internal sealed class PartitionSender : IAsyncDisposable
 
     public PartitionCounters Counters { get; } = new();
 
-    // Null once the last attempt is longer ago than two attempts can be apart: nothing was left to send, whether the outage lasts is not known, and the next one begins anew.
-    public PartitionFailure? Failure => _failure is { } last && _settings.Clock.ElapsedSince(last.At) < 2 * (_settings.SendTimeout + _settings.MaxRetryDelay) ? last : null;
+    public PartitionHealth Health { get; }
+
+    /// <summary>What busy receivers did not take. Only the sender changes it; read it under the partition's lock.</summary>
+    public HeldOutput Held { get; }
 
     public bool HasBatches => _send.Count > 0;
 
@@ -67,6 +68,17 @@ internal sealed class PartitionSender : IAsyncDisposable
         _send.Add(batch);
     }
 
+    /// <summary>Takes what must be tried again because its receivers were busy; call it under the partition's lock.</summary>
+    /// <returns>False when nothing is due.</returns>
+    public bool TakeHeld()
+    {
+        if (!Held.TakeDue(IsAborted))
+            return false;
+        foreach (var batch in Held.Retried!.Batches)
+            Take(batch);
+        return true;
+    }
+
     /// <summary>The send of what was taken begins only now; call it under the partition's lock.</summary>
     public void RestartLimit()
     {
@@ -75,20 +87,20 @@ internal sealed class PartitionSender : IAsyncDisposable
     }
 
     /// <summary>Nothing is left to send; call it under the partition's lock.</summary>
-    public void OnIdle() => _deadline.End();
+    public void OnIdle()
+    {
+        _deadline.End();
+        Held.OnIdle();
+    }
 
     /// <summary>Sends what was taken; completes when each of its batches is settled. Never fails.</summary>
     public ValueTask SendAsync()
     {
         try
         {
-            _failure = Failure;
-            Seal();
-            if (!_send.SettleExpired())
+            Health.Begin();
+            if (Held.Retried is null && !Prepare())
                 return default;
-            if (_settings.DropsOldest)
-                _send.MarkUnderWay();
-            _send.Number(new ProducerId(_settings.Node, _identity.Epoch, _identity.Number), ref _lastNumber);
             if (_settings.Metrics.IsObservingSends || BatchKitTracing.IsListening)
                 return SendObservedAsync();
             var pending = BeginSend();
@@ -109,6 +121,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     public void DropAll()
     {
         Seal();
+        Held.Forget();
         _send.SettleAll(SettlementOutcome.Stopped, failure: null);
     }
 
@@ -119,7 +132,8 @@ internal sealed class PartitionSender : IAsyncDisposable
 
     public ValueTask DisposeAsync()
     {
-        _send.Forget();
+        lock (_gate)
+            _send.Forget();
         return _deadline.DisposeAsync();
     }
 
@@ -173,6 +187,17 @@ internal sealed class PartitionSender : IAsyncDisposable
         }
     }
 
+    private bool Prepare()
+    {
+        Seal();
+        if (!_send.SettleExpired())
+            return false;
+        if (_settings.DropsOldest)
+            _send.MarkUnderWay();
+        _send.Number(new ProducerId(_settings.Node, _identity.Epoch, _identity.Number), ref _lastNumber);
+        return true;
+    }
+
     private void Seal()
     {
         var sealedHere = _send.EnsureSealed();
@@ -197,22 +222,23 @@ internal sealed class PartitionSender : IAsyncDisposable
     private void Complete()
     {
         _send.SettleAll(SettlementOutcome.Acknowledged, failure: null);
-        if (_failure is { } failure)
-            Recover(failure);
+        Health.Acknowledge();
+        Recover();
     }
 
     // The last resort: without it the partition would stand still for ever, with its batches unsettled.
     private void FailAll(Exception unexpected)
     {
         Counters.CountFailedSend();
-        _failure = new PartitionFailure(_failure?.Since ?? _settings.Clock.Now, _settings.Clock.Now, (_failure?.Attempts ?? 0) + 1, unexpected);
+        Health.Fail(Health.Attempts + 1, unexpected);
+        Held.Forget();
         _send.SettleAll(SettlementOutcome.Failed, unexpected);
         _settings.Logger.SendBroke(_settings.LogThrottle, RouteName, unexpected);
     }
 
     private async ValueTask<Exception?> WaitAsync(ValueTask pending)
     {
-        var failure = await WaitForEndAsync(pending).ConfigureAwait(false);
+        var failure = await _deadline.WaitForEndAsync(pending, _send).ConfigureAwait(false);
 
         // An encoder has ended the send, for instance by a task completion source: settling and sending can't go on under the lock of its handle.
         if (EncoderGuard.IsEncoding)
@@ -220,49 +246,11 @@ internal sealed class PartitionSender : IAsyncDisposable
         return failure;
     }
 
-    private async ValueTask<Exception?> WaitForEndAsync(ValueTask pending)
-    {
-        try
-        {
-            if (pending.IsCompleted)
-            {
-                await pending.ConfigureAwait(false);
-                return null;
-            }
-
-            var send = pending.AsTask();
-            if (await _deadline.WaitAsync(send).ConfigureAwait(false))
-            {
-                await send.ConfigureAwait(false);
-                return null;
-            }
-
-            _send.Abandon(send);
-            return TookTooLong("and did not end when its token was cancelled", cause: null);
-        }
-        catch (OperationCanceledException canceled) when (_deadline.HasExpired)
-        {
-            return TookTooLong("and was cancelled", canceled);
-        }
-        catch (Exception failure)
-        {
-            return failure;
-        }
-        finally
-        {
-            lock (_gate)
-                _deadline.End();
-        }
-    }
-
-    private TimeoutException TookTooLong(string what, Exception? cause) =>
-        new($"A send took longer than {nameof(OutputBufferOptions.SendTimeout)} ({_settings.SendTimeout}) {what}.", cause);
-
     /// <summary>Continues behind the first batches, which have arrived: one of those that are left is the cause of the failures.</summary>
     private void Continue()
     {
         _send.Offer(_halving.Acknowledge(_send.SettleOffered(), _send.Count));
-        _failure = _failure! with { Attempts = 1 };
+        Health.Progress();
         lock (_gate)
             _deadline.Begin();
     }
@@ -272,33 +260,27 @@ internal sealed class PartitionSender : IAsyncDisposable
     private async ValueTask<bool> PrepareRetryAsync(Exception failure, SendObservation? observation)
     {
         Counters.CountFailedSend();
-        if (_failure is null)
-            _halving.Begin(_beganAt);
+        if (!Health.HasFailed)
+            _halving.Begin(Held.Since != 0 ? Held.Since : _beganAt);
         if (observation is not null && _send.IsDecided(failure, _isTooOld, _halving.IsRouteDown))
             observation.Dispose();
-        var decided = _send.SettleDecided(failure, _isTooOld, _halving.IsRouteDown);
-        if (decided.Refused > 0 && failure is not BatchSendException { DestinationsAreGone: true })
-            _settings.Logger.BatchesRefused(_settings.LogThrottle, RouteName, decided.Refused, failure);
-        if (decided.RefusedMessages > 0)
-            _settings.Logger.MessagesRefused(_settings.LogThrottle, RouteName, decided.RefusedMessages, failure);
-        if (decided.GivenUp > 0)
-            _settings.Logger.BatchesGivenUp(_settings.LogThrottle, RouteName, decided.GivenUp, _settings.DeliveryTimeout, failure);
-        var isAnswered = decided.Left == 0 && decided.GivenUp == 0;
-        if (isAnswered && _send.Count == 0)
+        var decided = SettleDecided(failure);
+        if (decided.IsAnswered && _send.Count == 0)
         {
-            // The next hop acknowledged or refused each batch, so the route works.
-            if (_failure is { } past)
-                Recover(past);
+            // The next hop answered to each batch, so the route works.
+            if (decided.GivenUp > 0)
+                Held.Forget();
+            Recover();
             return false;
         }
 
-        var attempts = decided.Acknowledged > 0 || isAnswered ? 1 : (_failure?.Attempts ?? 0) + 1;
-        _failure = new PartitionFailure(_failure?.Since ?? _settings.Clock.Now, _settings.Clock.Now, attempts, failure);
+        var attempts = decided.Acknowledged > 0 || decided.IsAnswered ? 1 : Health.Attempts + 1;
+        Health.Fail(attempts, failure);
         if (attempts == 1 && !_deadline.IsAborted)
             _settings.Logger.SendFailed(_settings.LogThrottle, RouteName, _send.Count, failure);
         if (_send.Count > 0)
             _send.Offer(FindNextAttempt(decided, attempts));
-        await PauseAsync(_halving.IsProbing ? 1 : attempts).ConfigureAwait(false);
+        await _deadline.PauseAsync(_schedule.DelayAfter(_halving.IsProbing ? 1 : attempts, _random)).ConfigureAwait(false);
         if (_deadline.IsAborted)
         {
             observation?.Dispose();
@@ -306,45 +288,62 @@ internal sealed class PartitionSender : IAsyncDisposable
         }
 
         if (_send.Count == 0)
+        {
+            Held.Forget();
             return false;
+        }
+
         lock (_gate)
             _deadline.Begin();
         return true;
     }
 
+    private DecidedBatches SettleDecided(Exception failure)
+    {
+        var held = new HeldSend(_transport);
+        var decided = _send.SettleDecided(failure, _isTooOld, _halving.IsRouteDown, held);
+        if (decided.Refused > 0 && failure is not BatchSendException { DestinationsAreGone: true })
+        {
+            Health.Refuse(failure, hasProgress: decided.Acknowledged > 0);
+            _settings.Logger.BatchesRefused(_settings.LogThrottle, RouteName, decided.Refused, failure);
+        }
+
+        if (decided.RefusedMessages > 0)
+            _settings.Logger.MessagesRefused(_settings.LogThrottle, RouteName, decided.RefusedMessages, failure);
+        if (decided.GivenUp > 0)
+            _settings.Logger.BatchesGivenUp(_settings.LogThrottle, RouteName, decided.GivenUp, _settings.DeliveryTimeout, failure);
+        if (held.Batches.Count > 0)
+            Hold(held, failure, attempts: decided.Acknowledged > 0 ? 1 : Held.Attempts + 1);
+        return decided;
+    }
+
     /// <summary>How many of the batches that are left the next attempt has.</summary>
     private int FindNextAttempt(in DecidedBatches decided, int attempts)
     {
-        if (decided.Acknowledged + decided.Refused > 0)
-            _send.Offer(_halving.Acknowledge(decided.Acknowledged + decided.Refused, _send.Count));
+        if (decided.Answered > 0)
+            _send.Offer(_halving.Acknowledge(decided.Answered, _send.Count));
         if (decided.Left > 0)
             return _halving.Fail(decided.Left, _send.Count, attempts, _isTooOld(_send[0]));
-        return decided.GivenUp > 0 ? _halving.GiveUp(_send.Count) : _send.Offered;
+        return decided is { GivenUp: > 0, Busy: 0 } ? _halving.GiveUp(_send.Count) : _send.Offered;
     }
 
-    private async ValueTask PauseAsync(int attempts)
+    /// <summary>Busy receivers take nothing now: their batches wait, and output for others passes them.</summary>
+    private void Hold(HeldSend held, Exception failure, int attempts)
     {
-        if (_deadline.IsAborted)
+        if (Held.Retried is null && !_deadline.IsAborted)
+            _settings.Logger.SendFailed(_settings.LogThrottle, RouteName, held.Batches.Count, failure);
+        lock (_gate)
+            Held.Add(held, failure, attempts, _halving.BeganAt, _schedule.DelayAfter(attempts, _random));
+    }
+
+    private void Recover()
+    {
+        if ((Health.Recover() ?? Held.Retried?.Failure) is not { } failure)
             return;
-        try
-        {
-            await Task.Delay(_schedule.DelayAfter(attempts, _random), _settings.Clock.TimeProvider, _deadline.Token).ConfigureAwait(false);
-        }
-        catch (OperationCanceledException)
-        {
-            Debug.Assert(_deadline.IsAborted, "Between sends only the drain limit cancels.");
-        }
-    }
-
-    private void Recover(PartitionFailure failure)
-    {
-        _failure = null;
+        Held.Recover();
         _settings.Logger.SendRecovered(_settings.LogThrottle, RouteName, failure.Attempts, _settings.Clock.ElapsedSince(failure.Since));
     }
 }
-
-/// <summary>Why a partition cannot send now, since when, when it tried last, and how often.</summary>
-internal sealed record PartitionFailure(long Since, long At, int Attempts, Exception Cause);
 
 /// <summary>What tells a partition from all others: the epoch of its buffer, and its number among all partitions of the buffer.</summary>
 internal readonly record struct PartitionIdentity(long Epoch, int Number);

@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using BatchKit.Batches;
 using BatchKit.Diagnostics;
 
@@ -46,9 +47,6 @@ internal sealed class SendDeadline : IAsyncDisposable
 
     public bool IsAborted => Volatile.Read(ref _aborted);
 
-    /// <summary>True when the limit has passed for the send that ends: this object cancelled it.</summary>
-    public bool HasExpired => Volatile.Read(ref _expired);
-
     /// <summary>A send begins; call it under the partition's lock.</summary>
     public void Begin()
     {
@@ -70,30 +68,56 @@ internal sealed class SendDeadline : IAsyncDisposable
             RenewToken();
     }
 
-    /// <summary>Waits for a send to end, in whatever way, within the limit.</summary>
-    /// <returns>False when it was given up while it was still running.</returns>
-    public async ValueTask<bool> WaitAsync(Task send)
+    /// <summary>Waits for a send to end. One that does not end when it is cancelled is left to itself, with its batches.</summary>
+    /// <returns>Why it failed; null when it succeeded.</returns>
+    public async ValueTask<Exception?> WaitForEndAsync(ValueTask pending, OutgoingSend outgoing)
     {
-        TaskCompletionSource givenUp;
-        lock (_gate)
+        try
         {
-            _givenUp = givenUp = new TaskCompletionSource();
-            // A transport that blocked its caller may have been cancelled before there was a call to give up.
-            if (_aborted || _expired)
-                Arm(Grace);
-            else if (_timedSend != _send)
-                Time(_send);
-        }
+            if (pending.IsCompleted)
+            {
+                await pending.ConfigureAwait(false);
+                return null;
+            }
 
-        var first = await Task.WhenAny(send, givenUp.Task).ConfigureAwait(false);
-        lock (_gate)
+            var send = pending.AsTask();
+            if (await WaitAsync(send).ConfigureAwait(false))
+            {
+                await send.ConfigureAwait(false);
+                return null;
+            }
+
+            outgoing.Abandon(send);
+            return TookTooLong("and did not end when its token was cancelled", cause: null);
+        }
+        catch (OperationCanceledException canceled) when (Volatile.Read(ref _expired))
         {
-            _givenUp = null;
-            _isArmed = false;
-            _timer.Change(Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
+            return TookTooLong("and was cancelled", canceled);
         }
+        catch (Exception failure)
+        {
+            return failure;
+        }
+        finally
+        {
+            lock (_gate)
+                End();
+        }
+    }
 
-        return ReferenceEquals(first, send) || send.IsCompleted;
+    /// <summary>Waits between two sends; the drain limit ends the wait.</summary>
+    public async ValueTask PauseAsync(TimeSpan delay)
+    {
+        if (IsAborted)
+            return;
+        try
+        {
+            await Task.Delay(delay, _settings.Clock.TimeProvider, Token).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException)
+        {
+            Debug.Assert(IsAborted, "Between sends only the drain limit cancels.");
+        }
     }
 
     /// <summary>The drain limit has passed: cancels the send under way, and every later one from its start. Completes when the transport's handlers have run, on the pool, because they may block.</summary>
@@ -119,6 +143,35 @@ internal sealed class SendDeadline : IAsyncDisposable
         await _settings.Clock.EndAsync(_timer).ConfigureAwait(false);
         _cancellation.Dispose();
     }
+
+    /// <summary>Waits for a send to end, in whatever way, within the limit.</summary>
+    /// <returns>False when it was given up while it was still running.</returns>
+    private async ValueTask<bool> WaitAsync(Task send)
+    {
+        TaskCompletionSource givenUp;
+        lock (_gate)
+        {
+            _givenUp = givenUp = new TaskCompletionSource();
+            // A transport that blocked its caller may have been cancelled before there was a call to give up.
+            if (_aborted || _expired)
+                Arm(Grace);
+            else if (_timedSend != _send)
+                Time(_send);
+        }
+
+        var first = await Task.WhenAny(send, givenUp.Task).ConfigureAwait(false);
+        lock (_gate)
+        {
+            _givenUp = null;
+            _isArmed = false;
+            _timer.Change(Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
+        }
+
+        return ReferenceEquals(first, send) || send.IsCompleted;
+    }
+
+    private TimeoutException TookTooLong(string what, Exception? cause) =>
+        new($"A send took longer than {nameof(OutputBufferOptions.SendTimeout)} ({_settings.SendTimeout}) {what}.", cause);
 
     // A timer may fire early, late or twice (.NET's fire up to 3 ms early), so it only tells when to look: what is not due yet is timed again for the rest.
     private void OnTimer()

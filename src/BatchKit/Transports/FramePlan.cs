@@ -250,6 +250,12 @@ internal sealed class FrameReceivers
         _nodes.Add(destination.Node);
     }
 
+    public void Add(FrameReceivers others)
+    {
+        _isAll |= others._isAll;
+        _nodes.UnionWith(others._nodes);
+    }
+
     /// <summary>Whether one of them may get what goes to the destination; see <see cref="FrameDestination.Shares"/>.</summary>
     public bool Overlap(FrameDestination destination) => _isAll || (destination.IsAll ? _nodes.Count > 0 : _nodes.Contains(destination.Node));
 }
@@ -269,10 +275,13 @@ public static class FrameReport
         ArgumentNullException.ThrowIfNull(results);
         var outcomes = new BatchOutcome[batchCount];
         var overtaking = new Dictionary<ProducerId, FrameReceivers>();
+        // Without an answer to some frame it is not known whether the next hop works, and all that is left waits for it.
+        var isAnswered = results.All(static result => result.Outcome != FrameOutcome.Unknown);
         for (var index = frames.Count - 1; index >= 0; index--)
         {
             var frame = frames[index];
-            frame.Report(Evaluate(results[index].Outcome, overtaking.GetValueOrDefault(frame.Producer)?.Overlap(frame.Destination) == true), outcomes);
+            var wasOvertaken = overtaking.GetValueOrDefault(frame.Producer)?.Overlap(frame.Destination) == true;
+            frame.Report(Evaluate(results[index].Outcome, wasOvertaken, isAnswered), outcomes);
             if (results[index].Outcome == FrameOutcome.Acknowledged)
                 (CollectionsMarshal.GetValueRefOrAddDefault(overtaking, frame.Producer, out _) ??= new FrameReceivers()).Add(frame.Destination);
         }
@@ -285,12 +294,13 @@ public static class FrameReport
             : new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), text, firstError);
     }
 
-    private static BatchOutcome Evaluate(FrameOutcome outcome, bool wasOvertaken) => outcome switch
+    private static BatchOutcome Evaluate(FrameOutcome outcome, bool wasOvertaken, bool isAnswered) => outcome switch
     {
         FrameOutcome.Acknowledged => BatchOutcome.Acknowledged,
         FrameOutcome.Refused => BatchOutcome.Refused,
         // A later frame was taken, so a receiver would drop this one as a repeat: sending it again would lose it without a trace.
         FrameOutcome.NotTaken when wasOvertaken => BatchOutcome.Refused,
+        FrameOutcome.NotTaken when isAnswered => BatchOutcome.Busy,
         // When a later frame for the same receiver is acknowledged, the receiver has had this one as well, and drops it when it comes again.
         _ => BatchOutcome.Unacknowledged,
     };
@@ -308,7 +318,7 @@ public enum FrameOutcome
     /// <summary>It has the frame, for every receiver that the frame goes to.</summary>
     Acknowledged = 0,
 
-    /// <summary>It did not take the frame, and may take it later.</summary>
+    /// <summary>It answered that it does not take the frame now, or the frame waits for one that has no other receivers; it may take it later.</summary>
     NotTaken = 1,
 
     /// <summary>It will never take the frame: the node is gone, or the frame is too large.</summary>

@@ -24,7 +24,8 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
     /// <summary>Creates a transport.</summary>
     /// <param name="publish">
     /// Publishes one frame. Completing its task means that the broker has the frame. When it throws <see cref="FrameRefusedException"/>, the frame's
-    /// batches have failed; after any other exception they are sent again, although the frame may have arrived.
+    /// batches have failed; after <see cref="FrameNotTakenException"/> they are sent again, while output for other receivers goes on; after any other exception they are sent again before
+    /// anything else, although the frame may have arrived.
     /// </param>
     /// <param name="options">The settings, read once; the defaults when null.</param>
     /// <exception cref="OptionsValidationException">A setting is outside its range; the message names it.</exception>
@@ -52,6 +53,9 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
 
     /// <inheritdoc/>
     public string LimitingSetting => $"{nameof(FrameTransportOptions)}.{nameof(FrameTransportOptions.MaxFrameBytes)}";
+
+    /// <inheritdoc/>
+    public FrameDestination GetDestination(OutputHandle handle) => FrameDestination.Of(handle, _destinationNode);
 
     /// <summary>Publishes the batches, and completes when the broker has all frames.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
@@ -114,6 +118,10 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         {
             return new FrameResult(FrameOutcome.Refused, FailureText.MessageOf(exception), exception);
         }
+        catch (FrameNotTakenException exception)
+        {
+            return new FrameResult(FrameOutcome.NotTaken, FailureText.MessageOf(exception), exception);
+        }
         catch (Exception exception)
         {
             // After any other exception the broker may have the frame; the send reports it.
@@ -135,6 +143,11 @@ public readonly record struct OutgoingFrame(FrameDestination Destination, ReadOn
 /// <param name="message">Why, in a human-readable sentence.</param>
 /// <param name="innerException">The cause, if there is one.</param>
 public sealed class FrameRefusedException(string message, Exception? innerException = null) : Exception(message, innerException);
+
+/// <summary>The broker answers that it does not take a frame now, and works for others: the queue of its node is full. The frame's batches are sent again, before newer output for the same receivers.</summary>
+/// <param name="message">Why, in a human-readable sentence.</param>
+/// <param name="innerException">The cause, if there is one.</param>
+public sealed class FrameNotTakenException(string message, Exception? innerException = null) : Exception(message, innerException);
 
 /// <summary>The settings of a <see cref="FrameTransport"/>, read when it is created.</summary>
 public sealed class FrameTransportOptions

@@ -48,6 +48,10 @@ public interface IBatchTransport
     /// </summary>
     int MaxSendBytes => int.MaxValue;
 
+    /// <summary>Which receivers get a handle's output; those of all nodes by default. While some take nothing (<see cref="BatchOutcome.Busy"/>), only output that none of them gets is sent.</summary>
+    /// <param name="handle">The handle. The answer must not change.</param>
+    FrameDestination GetDestination(OutputHandle handle) => FrameDestination.All;
+
     /// <summary>The setting that both limits follow from, for errors: <c>RabbitMqOptions.MaxFrameBytes</c>, for example. Null, the default, when there is none.</summary>
     string? LimitingSetting => null;
 }
@@ -84,6 +88,12 @@ public enum BatchOutcome
 
     /// <summary>The next hop will never take it (a node that is gone, a bad topic): it has failed and is not sent again.</summary>
     Refused = 2,
+
+    /// <summary>
+    /// Not acknowledged, because its receivers take nothing now although the next hop works: a full queue. It will be sent again, unchanged, and before newer output for a receiver of
+    /// <see cref="IBatchTransport.GetDestination"/>; meanwhile output for others is sent. No later batch of the send may have reached one of these receivers.
+    /// </summary>
+    Busy = 3,
 }
 
 /// <summary>One message that the next hop will never take, in a batch whose other messages it has.</summary>

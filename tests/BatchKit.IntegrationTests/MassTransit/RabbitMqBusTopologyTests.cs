@@ -153,15 +153,42 @@ public sealed class RabbitMqBusTopologyTests(RabbitMqFixture fixture, OwnRabbitM
         var (producer, group) = (Some.Producer(), Some.Group());
         var batches = new[] { Some.Batch(Some.Connection(5), producer, 1, "a"), Some.Batch(group, producer, 2, "b") };
 
-        await Assert.ThrowsAnyAsync<Exception>(() => node.Transport.SendAsync(batches, CancellationToken.None).WithinDeadline());
+        var failure = await Assert.ThrowsAsync<BatchSendException>(() => node.Transport.SendAsync(batches, CancellationToken.None).WithinDeadline());
         var meanwhile = node.Received.MessageCount;
         await tap.TakeAsync(full);
         await node.Transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
         await node.Received.WaitForMessagesAsync(1);
 
+        Assert.Equal([BatchOutcome.Busy, BatchOutcome.Busy], failure.Outcomes);
         Assert.Equal(0, meanwhile);
         Assert.Equal(["b"], node.Received.TextsFor(group));
         Assert.Single(await tap.TakeAsync(full));
+    }
+
+    [Fact]
+    public async Task A_node_whose_queue_is_full_holds_up_no_other()
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+        var full = await tap.DeclareFullAsync(node: 5);
+        var (waiting, other) = (Some.Connection(5), Some.Connection(1));
+        node.Output.Write(waiting, "waits");
+
+        for (var line = 0; line < 20; line++)
+        {
+            await using var scope = node.Output.BeginBufferingScope(other);
+            node.Output.Write(other, $"line {line}");
+        }
+
+        await node.Received.WaitForMessagesAsync(20);
+        var health = node.Output.GetHealth();
+        await tap.TakeAsync(full);
+        await node.Output.FlushAsync(waiting).WithinDeadline();
+
+        Assert.Contains("did not accept a frame for node 5", Assert.Single(health.Reasons), StringComparison.Ordinal);
+        Assert.Single(await tap.TakeAsync(full));
+        Assert.Equal(21, node.Output.GetStatistics().AcknowledgedMessages);
     }
 
     [Fact]

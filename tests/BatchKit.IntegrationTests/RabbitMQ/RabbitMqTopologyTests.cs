@@ -95,7 +95,7 @@ public sealed class RabbitMqTopologyTests(RabbitMqFixture fixture)
         await receiver.StopAsync(CancellationToken.None);
         await probe.DeleteQueueAsync(receiver.Queue);
 
-        await Assert.ThrowsAsync<IOException>(async () => await transport.SendAsync(new[] { Some.Batch(group, producer, 2, "kept") }, CancellationToken.None));
+        await Assert.ThrowsAsync<BatchSendException>(async () => await transport.SendAsync(new[] { Some.Batch(group, producer, 2, "kept") }, CancellationToken.None));
 
         await Until.TrueAsync(async () =>
         {
@@ -104,7 +104,7 @@ public sealed class RabbitMqTopologyTests(RabbitMqFixture fixture)
                 await transport.SendAsync(new[] { Some.Batch(group, producer, 2, "kept") }, CancellationToken.None);
                 return true;
             }
-            catch (IOException)
+            catch (BatchSendException)
             {
                 return false;
             }

@@ -178,8 +178,10 @@ public sealed class RabbitMqTransportTests(RabbitMqFixture fixture)
         var options = RabbitMqSome.Options(await fixture.GetAsync(), options => options.UnroutableGrace = TimeSpan.FromMinutes(10));
         await using var transport = new RabbitMqTransport(options);
 
-        await Assert.ThrowsAsync<IOException>(async () =>
+        var failure = await Assert.ThrowsAsync<BatchSendException>(async () =>
             await transport.SendAsync(new[] { Some.Batch(Some.Connection(5), Some.Producer(), 1, "a") }, CancellationToken.None));
+
+        Assert.Equal([BatchOutcome.Busy], failure.Outcomes);
     }
 
     [Fact]
@@ -209,11 +211,12 @@ public sealed class RabbitMqTransportTests(RabbitMqFixture fixture)
         var producer = Some.Producer();
         var batches = new[] { Some.Batch(Some.Connection(5), producer, 1, "a"), Some.Batch(Some.Group(), producer, 2, "b") };
 
-        await Assert.ThrowsAsync<IOException>(async () => await transport.SendAsync(batches, CancellationToken.None));
+        var failure = await Assert.ThrowsAsync<BatchSendException>(async () => await transport.SendAsync(batches, CancellationToken.None));
         var meanwhile = await probe.CountAsync(group);
         await probe.TakeFramesAsync(full);
         await transport.SendAsync(batches, CancellationToken.None);
 
+        Assert.Equal([BatchOutcome.Busy, BatchOutcome.Busy], failure.Outcomes);
         Assert.Equal(0u, meanwhile);
         Assert.Equal(["a"], Assert.Single(await probe.TakeFramesAsync(full)).Texts);
         Assert.Equal(["b"], Assert.Single(await probe.TakeFramesAsync(group)).Texts);

@@ -45,7 +45,7 @@ public sealed class EnvelopePublisherTests
 
         var exception = await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(publisher, Batch(1, 1), Batch(2, 2)));
 
-        Assert.Equal([BatchOutcome.Unacknowledged, BatchOutcome.Acknowledged], exception.Outcomes);
+        Assert.Equal([BatchOutcome.Busy, BatchOutcome.Acknowledged], exception.Outcomes);
         Assert.Contains("QuotaExceeded", exception.Message, StringComparison.Ordinal);
     }
 
@@ -56,7 +56,7 @@ public sealed class EnvelopePublisherTests
 
         var exception = await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(publisher, Batch(1, 1), Batch(2, 2), Batch(1, 3)));
 
-        Assert.Equal([BatchOutcome.Unacknowledged, BatchOutcome.Refused, BatchOutcome.Unacknowledged], exception.Outcomes);
+        Assert.Equal([BatchOutcome.Busy, BatchOutcome.Refused, BatchOutcome.Busy], exception.Outcomes);
     }
 
     [Fact]

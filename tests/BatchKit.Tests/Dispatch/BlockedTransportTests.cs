@@ -62,6 +62,31 @@ public sealed class BlockedTransportTests
     }
 
     [Fact]
+    public async Task A_send_that_ends_after_its_buffer_is_disposed_of_harms_no_one()
+    {
+        using var released = new ManualResetEventSlim();
+        var transport = new BlockingTransport(released, blocksCancellation: false, inline: true);
+        var buffer = new OutputBuffer(transport, new OutputBufferOptions { DrainTimeout = TimeSpan.FromSeconds(1) }, timeProvider: _clock);
+        var handle = Some.Connection();
+        var writer = OnOwnThread(() => buffer.Write(handle, "blocked"));
+        await transport.Entered.Task.WithinDeadline();
+        buffer.Write(handle, "behind it");
+
+        var disposal = buffer.DisposeAsync().AsTask();
+        while (!disposal.IsCompleted)
+        {
+            _clock.Advance(TimeSpan.FromSeconds(1));
+            await Task.WhenAny(disposal, Task.Delay(1));
+        }
+
+        await disposal;
+        released.Set();
+        await writer.WithinDeadline();
+        var statistics = buffer.GetStatistics();
+        Assert.Equal((2, 0), (statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages, statistics.PendingMessages));
+    }
+
+    [Fact]
     public async Task A_transport_that_blocks_its_writer_keeps_no_other_route_from_starting()
     {
         using var released = new ManualResetEventSlim();

@@ -179,6 +179,26 @@ public sealed class RetryTests
     }
 
     [Fact]
+    public async Task Health_is_degraded_while_the_next_hop_refuses_everything()
+    {
+        await using var buffer = new OutputBuffer([new OutputRoute("broker", _transport)], options: Options, timeProvider: _clock);
+        for (var send = 0; send < 3; send++)
+        {
+            _transport.Answer(BatchOutcome.Refused);
+            buffer.Write(_handle, "line");
+            await buffer.FlushAsync(_handle).AsTask().ContinueWith(static _ => { }, TaskScheduler.Default).WithinDeadline();
+        }
+
+        var refusing = buffer.GetHealth();
+        buffer.Write(_handle, "line");
+        await buffer.FlushAsync(_handle).WithinDeadline();
+
+        Assert.Equal(HealthStatus.Degraded, refusing.Status);
+        Assert.Contains("3 sends were refused", Assert.Single(refusing.Reasons), StringComparison.Ordinal);
+        Assert.Equal(HealthStatus.Healthy, buffer.GetHealth().Status);
+    }
+
+    [Fact]
     public async Task Health_can_be_read_at_each_moment_while_routes_fail_and_recover()
     {
         const int Failures = 2_000;

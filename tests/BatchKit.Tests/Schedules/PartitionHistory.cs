@@ -27,8 +27,7 @@ internal sealed class PartitionHistory(Journal journal)
                 batches[index] = SentBefore(batch);
         }
 
-        if (_lastNumber > newestBefore)
-            MarkOvertaken(batches);
+        MarkOvertaken(batches, newestBefore);
         return batches;
     }
 
@@ -55,10 +54,13 @@ internal sealed class PartitionHistory(Journal journal)
         return before;
     }
 
-    // An unsettled batch that is not in a send with newer ones has been given up: it must never be sent again.
-    private void MarkOvertaken(SentBatch[] batches)
+    // An unsettled batch that is not in a send with a newer one for the same receivers has been given up: it must never be sent again.
+    private void MarkOvertaken(SentBatch[] batches, long newestBefore)
     {
-        foreach (var left in _batches.Values.Where(batch => !batch.IsSettled).Except(batches).ToList())
+        var newer = new FrameReceivers();
+        foreach (var batch in batches.Where(batch => batch.Number > newestBefore))
+            newer.Add(batch.Destination);
+        foreach (var left in _batches.Values.Where(batch => !batch.IsSettled && newer.Overlap(batch.Destination)).Except(batches).ToList())
             left.IsOvertaken = true;
     }
 }

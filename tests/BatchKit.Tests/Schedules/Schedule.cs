@@ -9,6 +9,9 @@ internal sealed class Schedule
 
     // A name's hash code differs from process to process, and decides its partition and when a flush of all comes to it. Names are chosen whose hash codes have fixed
     // remainders, by the numbers of partitions and by the 37 buckets of a small concurrent dictionary, so that a seed can be replayed.
+    /// <summary>How many nodes the connections are on; they are numbered from one.</summary>
+    public const int Nodes = 2;
+
     private static readonly OutputHandle[] Groups = [Group(remainder: 77), Group(remainder: 140)];
 
     public Schedule(int seed)
@@ -38,7 +41,8 @@ internal sealed class Schedule
         Options = CreateOptions();
         GreedyHandle = Chance(30) ? Pick(4 + Groups.Length) : null;
         ExpiringPercent = Chance(30) ? 30 : 0;
-        Handles = [.. Enumerable.Range(1, 4).Select(number => OutputHandle.Connection(node: 1, number)), .. Groups];
+        Handles = [.. Enumerable.Range(1, 4).Select(number => OutputHandle.Connection(node: 1 + (number % Nodes), number)), .. Groups];
+        BusyPercent = Chance(50) ? Random.Next(5, 60) : 0;
     }
 
     public Random Random { get; }
@@ -87,6 +91,9 @@ internal sealed class Schedule
     /// <summary>How many of the writes have a time to live.</summary>
     public int ExpiringPercent { get; }
 
+    /// <summary>How many of the sends find receivers that take nothing now.</summary>
+    public int BusyPercent { get; }
+
     /// <summary>The route on which nothing arrives before the world becomes well; null for none.</summary>
     public int? AwayRoute { get; }
 
@@ -125,6 +132,8 @@ internal sealed class Schedule
 
     public SendEnding NextEnding()
     {
+        if (Chance(BusyPercent))
+            return SendEnding.FindsBusyReceivers;
         if (!Chance(FailsPercent))
             return SendEnding.Succeeds;
         return PickOne([SendEnding.Fails, SendEnding.LosesAcknowledgement, SendEnding.BreaksOff, SendEnding.CancelsItself, SendEnding.Answers, SendEnding.Answers]);
@@ -134,7 +143,7 @@ internal sealed class Schedule
         $"{Actors} actors, {Steps} steps, {(HasTwoRoutes ? "two routes" : "one route")} of {Partitions[0]} and {Partitions[1]} partitions, "
         + $"inline {SendsInline[0]} {SendsInline[1]}, {StallsPercent} % stall, {FailsPercent} % fail, {Options.Overflow} at {Options.MaxBufferedBytes} B, "
         + $"batches {Options.MaxBatchBytes} B {Options.MaxBatchMessages}, sends {Options.MaxSendBytes} B {Options.MaxSendBatches}, "
-        + $"latest {LatestPercent} %, expiring {ExpiringPercent} %, linger {Options.Linger.TotalMilliseconds} ms, scope age {Options.MaxScopeAge}, idle {Options.HandleIdleTimeout}, refuses {MayRefuse}, gives up {MayGiveUp}, "
+        + $"latest {LatestPercent} %, busy {BusyPercent} %, expiring {ExpiringPercent} %, linger {Options.Linger.TotalMilliseconds} ms, scope age {Options.MaxScopeAge}, idle {Options.HandleIdleTimeout}, refuses {MayRefuse}, gives up {MayGiveUp}, "
         + $"away {AwayRoute}, greedy {GreedyHandle}, share {Options.MaxBufferedBytesPerHandle}, answers in order {AnswersInOrder}, hostile clock {HasHostileClock}, hostile observers {HasHostileObservers}, {Ending}";
 
     private static OutputHandle Group(uint remainder) =>
@@ -193,6 +202,9 @@ internal enum SendEnding
 
     /// <summary>Each batch, and each message of a batch that is acknowledged, has an outcome of its own.</summary>
     Answers,
+
+    /// <summary>The receivers of one node, or of all, take nothing; the others get theirs.</summary>
+    FindsBusyReceivers,
 
     /// <summary>It is cancelled for a reason of its own.</summary>
     CancelsItself,

@@ -18,6 +18,8 @@ internal sealed class ScheduledTransport(int route, World world) : IBatchTranspo
 
     public bool SendsWithoutBlocking { get; } = world.Schedule.SendsInline[route];
 
+    public FrameDestination GetDestination(OutputHandle handle) => FrameDestination.Of(handle, destinationNode: null);
+
     public IReadOnlyList<ScheduledSend> Stalled => _stalled;
 
     /// <summary>True to complete every send at once from now on.</summary>
@@ -152,6 +154,8 @@ internal sealed class ScheduledTransport(int route, World world) : IBatchTranspo
                 return new IOException("The schedule says that this send breaks off.");
             case SendEnding.Answers:
                 return Answer(send);
+            case SendEnding.FindsBusyReceivers:
+                return AnswerBusy(send);
             default:
                 return new OperationCanceledException();
         }
@@ -182,6 +186,30 @@ internal sealed class ScheduledTransport(int route, World world) : IBatchTranspo
 
         _journal.Add($"route {route} answers {string.Join(' ', outcomes)}, refuses {string.Join(' ', refusals)}");
         return new BatchSendException([.. outcomes], "The schedule says what became of each batch.", null, [.. refusals]);
+    }
+
+    // Whoever gets output of a batch that was not taken gets none of a later one.
+    private BatchSendException AnswerBusy(ScheduledSend send)
+    {
+        var outcomes = new BatchOutcome[send.Batches.Length];
+        var busy = new FrameReceivers();
+        busy.Add(FrameDestination.Of(_schedule.PickOne(_schedule.Handles), destinationNode: null));
+        for (var index = 0; index < outcomes.Length; index++)
+        {
+            var batch = send.Batches[index];
+            if (busy.Overlap(GetDestination(batch.Handle)))
+            {
+                busy.Add(GetDestination(batch.Handle));
+                outcomes[index] = BatchOutcome.Busy;
+                continue;
+            }
+
+            outcomes[index] = BatchOutcome.Acknowledged;
+            Acknowledge(send, batch, None);
+        }
+
+        _journal.Add($"route {route} answers {string.Join(' ', outcomes)}");
+        return new BatchSendException([.. outcomes], "The schedule says that some receivers take nothing.");
     }
 
     // A hop may name a message twice, or one that is not there: the one counts once, the other is ignored.

@@ -9,6 +9,8 @@ internal sealed class SentBatch(MessageBatch batch, LedgerMessage[] messages)
 
     public OutputHandle Handle { get; } = batch.Handle;
 
+    public FrameDestination Destination { get; } = FrameDestination.Of(batch.Handle, destinationNode: null);
+
     public ProducerId Producer { get; } = batch.Producer;
 
     public long Number { get; } = batch.Number;

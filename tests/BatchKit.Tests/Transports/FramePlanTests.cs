@@ -240,11 +240,19 @@ public sealed class FramePlanTests
     }
 
     [Fact]
-    public void A_frame_that_was_not_taken_is_sent_again()
+    public void A_frame_that_was_not_taken_waits_for_its_receivers_alone()
     {
         var report = Report([To(1, 1), To(2, 2)], new FrameResult(FrameOutcome.NotTaken, "Full."), new FrameResult(FrameOutcome.Acknowledged));
 
-        Assert.Equal([BatchOutcome.Unacknowledged, BatchOutcome.Acknowledged], Assert.IsType<BatchSendException>(report).Outcomes);
+        Assert.Equal([BatchOutcome.Busy, BatchOutcome.Acknowledged], Assert.IsType<BatchSendException>(report).Outcomes);
+    }
+
+    [Fact]
+    public void A_frame_that_was_not_taken_is_sent_again_with_one_that_was_not_answered_because_the_next_hop_may_be_gone()
+    {
+        var report = Report([To(1, 1), To(2, 2)], new FrameResult(FrameOutcome.NotTaken, "Full."), new FrameResult(FrameOutcome.Unknown, "Late."));
+
+        Assert.IsType<IOException>(report);
     }
 
     [Fact]

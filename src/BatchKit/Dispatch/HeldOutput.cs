@@ -1,0 +1,135 @@
+using BatchKit.Batches;
+using BatchKit.Transports;
+
+namespace BatchKit.Dispatch;
+
+/// <summary>What a partition holds because its receivers take nothing now, although the next hop works (<see cref="BatchOutcome.Busy"/>): output for others passes it.</summary>
+/// <remarks>What was sent already is here; what was written after it for the same receivers waits in the partition's queue. Its lists are guarded by the partition's lock.</remarks>
+internal sealed class HeldOutput(BufferSettings settings, IBatchTransport transport)
+{
+    // No two of them have a receiver in common, because output for a receiver that is held is not sent.
+    private readonly List<HeldSend> _sends = [];
+    private FrameReceivers _receivers = new();
+
+    // Read by the health check under no lock.
+    private volatile PartitionFailure? _longest;
+
+    public bool IsEmpty => _sends.Count == 0;
+
+    /// <summary>What the sender tries again now; null while its send is a new one. Only the sender reads it.</summary>
+    public HeldSend? Retried { get; private set; }
+
+    /// <summary>How often what is tried again was tried before.</summary>
+    public int Attempts => Retried?.Failure.Attempts ?? 0;
+
+    /// <summary>Since when some receiver has been busy, coarsely; zero when none is. What waits behind it was not tried, but is as old as if it had been.</summary>
+    public long Since { get; private set; }
+
+    /// <summary>When the next one is tried again, as a stamp of the clock; null when nothing is held.</summary>
+    public long? Due => IsEmpty ? null : _sends.Min(static send => send.Due);
+
+    /// <summary>Why the one that has waited longest does; null when nothing is held. Thread-safe.</summary>
+    public PartitionFailure? Longest => _longest;
+
+    /// <summary>Whether one must be tried again, or dropped.</summary>
+    public bool IsDue(bool isAborted) => !IsEmpty && (isAborted || settings.Clock.Until(Due!.Value) <= TimeSpan.Zero);
+
+    /// <summary>Takes out the next one that is due. What waits in the queue must then be looked at from its start.</summary>
+    /// <returns>False when none is.</returns>
+    public bool TakeDue(bool isAborted)
+    {
+        if (!IsDue(isAborted))
+            return false;
+        Retried = _sends.MinBy(static send => send.Due)!;
+        _sends.Remove(Retried);
+        _receivers = new FrameReceivers();
+        foreach (var send in _sends)
+            _receivers.Add(send.Receivers);
+        return true;
+    }
+
+    /// <summary>Holds what a send left.</summary>
+    /// <param name="send">Its batches.</param>
+    /// <param name="failure">Why they were not taken.</param>
+    /// <param name="attempts">How often they were tried since the last progress.</param>
+    /// <param name="beganAt">When the first attempt began, coarsely.</param>
+    /// <param name="delay">After which time they are tried again.</param>
+    public void Add(HeldSend send, Exception failure, int attempts, long beganAt, TimeSpan delay)
+    {
+        var now = settings.Clock.Now;
+        send.Due = settings.Clock.After(delay);
+        send.Failure = new PartitionFailure(Retried?.Failure.Since ?? now, now, attempts, failure);
+        Since = Since == 0 ? beganAt : Since;
+        _sends.Add(send);
+        _receivers.Add(send.Receivers);
+        Forget();
+    }
+
+    /// <summary>What was tried again has arrived.</summary>
+    public void Recover()
+    {
+        if (Retried is not null)
+            Since = 0;
+        Forget();
+    }
+
+    /// <summary>What was tried again has been settled, or is held again.</summary>
+    public void Forget()
+    {
+        Retried = null;
+        _longest = _sends.MinBy(static send => send.Failure.Since)?.Failure;
+    }
+
+    /// <summary>Nothing is left that could be sent now.</summary>
+    public void OnIdle() => Since = IsEmpty ? 0 : Since;
+
+    /// <summary>Whether a queued batch must wait for something that is held. What comes after it for its own receivers then waits for it.</summary>
+    public bool MustWait(RoutedBatch batch)
+    {
+        if (IsEmpty)
+            return false;
+        var destination = transport.GetDestination(batch.Content.Handle);
+        if (!_receivers.Overlap(destination))
+            return false;
+        _receivers.Add(destination);
+        return true;
+    }
+
+    public (long Messages, long Bytes) CountPending()
+    {
+        var (messages, bytes) = (0L, 0L);
+        foreach (var batch in _sends.SelectMany(static send => send.Batches))
+        {
+            messages += batch.StandsForContent ? batch.Content.Count : 0;
+            bytes += batch.Content.Cost;
+        }
+
+        return (messages, bytes);
+    }
+}
+
+/// <summary>The batches of one send that are tried again together, in their order.</summary>
+internal sealed class HeldSend(IBatchTransport transport)
+{
+    private readonly List<RoutedBatch> _batches = [];
+
+    public IReadOnlyList<RoutedBatch> Batches => _batches;
+
+    public FrameReceivers Receivers { get; } = new();
+
+    /// <summary>Since when its receivers take nothing, how often they were tried, and why.</summary>
+    public PartitionFailure Failure { get; set; } = null!;
+
+    /// <summary>When it is tried again, as a stamp of the clock.</summary>
+    public long Due { get; set; }
+
+    /// <summary>Takes a batch that was not taken, or that comes after one for the same receivers.</summary>
+    public void Add(RoutedBatch batch)
+    {
+        _batches.Add(batch);
+        Receivers.Add(transport.GetDestination(batch.Content.Handle));
+    }
+
+    /// <summary>Whether a batch that comes later in the same send must wait too.</summary>
+    public bool MustWait(RoutedBatch batch) => _batches.Count > 0 && Receivers.Overlap(transport.GetDestination(batch.Content.Handle));
+}

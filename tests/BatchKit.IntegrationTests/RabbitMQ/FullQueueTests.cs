@@ -1,0 +1,49 @@
+using System.Globalization;
+using BatchKit.RabbitMQ;
+using BatchKit.Testing;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>A node whose queue has reached its operator's limit (<c>reject-publish</c>): its own output waits, and nothing else does.</summary>
+public sealed class FullQueueTests(RabbitMqFixture fixture)
+{
+    private const int Lines = 50;
+
+    private static readonly Dictionary<string, object?> Full = new(StringComparer.Ordinal) { ["x-max-length"] = 1, ["x-overflow"] = "reject-publish" };
+
+    [Fact]
+    public async Task Output_for_another_node_passes_over_the_same_connection_and_the_rest_arrives_in_order_later()
+    {
+        var (full, free) = (Some.Connection(5), Some.Connection(6));
+        var changes = new ConnectionChanges();
+        var options = RabbitMqSome.Options(await fixture.GetAsync(), options => options.ConnectionChanged = changes.Add);
+        await using var probe = await RabbitMqProbe.ConnectAsync(await fixture.GetAsync());
+        var fullQueue = Some.Name("full");
+        await probe.DeclareQueueAsync(options, fullQueue, "5", Full);
+        var freeQueue = await probe.ListenAsync(options, "6");
+        await probe.PublishAsync(options, "5", Some.Frame(Some.Batch(full, Some.Producer(), 1, "fills the queue")));
+        await using var transport = new RabbitMqTransport(options);
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { RetryDelay = TimeSpan.FromMilliseconds(20), MaxRetryDelay = TimeSpan.FromMilliseconds(100) });
+
+        for (var line = 0; line < Lines; line++)
+        {
+            buffer.Write(full, $"waits {line}");
+            await using var scope = buffer.BeginBufferingScope(free);
+            buffer.Write(free, string.Create(CultureInfo.InvariantCulture, $"line {line}"));
+        }
+
+        var health = buffer.GetHealth();
+        var passed = (await probe.TakeFramesAsync(freeQueue)).SelectMany(static frame => frame.Texts).ToArray();
+        var arrived = new List<string>();
+        var flushed = buffer.FlushAsync(full).AsTask();
+        while (!flushed.IsCompleted || await probe.CountAsync(fullQueue) > 0)
+            arrived.AddRange((await probe.TakeFramesAsync(fullQueue)).SelectMany(static frame => frame.Texts));
+
+        Assert.Equal(Enumerable.Range(0, Lines).Select(static line => $"line {line}"), passed);
+        Assert.Equal(HealthStatus.Degraded, health.Status);
+        Assert.Contains("did not accept a frame for node 5", Assert.Single(health.Reasons), StringComparison.Ordinal);
+        Assert.Equal(["fills the queue", .. Enumerable.Range(0, Lines).Select(static line => $"waits {line}")], arrived);
+        Assert.Single(changes.All);
+    }
+}

@@ -1,4 +1,5 @@
 using System.Diagnostics;
+using System.Runtime.CompilerServices;
 
 namespace BatchKit.Batches;
 
@@ -11,7 +12,15 @@ internal struct BatchWriters
 
     public readonly IReadOnlyList<ActivityContext> All => _writers ?? (IReadOnlyList<ActivityContext>)[];
 
-    public void Remember(ActivityContext writer)
+    // A method of its own, because its large values would widen the stack frame of every write.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public void RememberCurrent()
+    {
+        if (Activity.Current is { } writer)
+            Remember(writer.Context);
+    }
+
+    private void Remember(ActivityContext writer)
     {
         _writers ??= [];
         if (_writers.Count < MaxWriters && !_writers.Contains(writer))

@@ -57,6 +57,9 @@ internal sealed class HandleSettlement(BufferSettings settings, RouteBudget rout
     /// <returns>The batch's place.</returns>
     public long Add() => ++_queued;
 
+    /// <summary>Counts a message that the overflow policy dropped at its write as lost, so that the end of its scope or a flush reports it. Call it under the handle's lock.</summary>
+    public void CountDroppedAtWrite() => Settle(Add(), bytes: 0, lostMessages: 1, cause: null);
+
     /// <summary>Until when a message may be sent for the first time; null for any time.</summary>
     public long? DeadlineOf(MessageHeader? header) => header?.TimeToLive is { } time ? settings.Clock.After(time) : null;
 

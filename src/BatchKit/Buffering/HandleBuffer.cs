@@ -13,6 +13,9 @@ namespace BatchKit.Buffering;
 /// </remarks>
 internal sealed class HandleBuffer : ITimedHold
 {
+    // Of a reading. A lock that nothing hangs in is free much sooner.
+    private const int LongestWaitMilliseconds = 1;
+
     private static long _lastId;
 
     private readonly Lock _gate = new();
@@ -84,7 +87,7 @@ internal sealed class HandleBuffer : ITimedHold
                 if (TPayload.IsLatest)
                     _output.AddLatest(payload.Key);
                 if (BatchKitTracing.IsListening)
-                    HandleOutput.RememberWriter(batch);
+                    batch.Writers.RememberCurrent();
                 if (HeldNode is null || prepaid != 0 || _scopes.AllHaveLimits)
                     QueueUnlessHeld(ref starts);
             }
@@ -96,13 +99,6 @@ internal sealed class HandleBuffer : ITimedHold
 
         starts.StartAll();
         return result;
-    }
-
-    /// <summary>Counts a message that the overflow policy dropped at its write as lost, so that the end of its scope or a flush reports it.</summary>
-    public void CountDroppedAtWrite()
-    {
-        lock (_gate)
-            _output.Settlement.Settle(_output.Settlement.Add(), bytes: 0, lostMessages: 1, cause: null);
     }
 
     /// <returns>Null when the handle was retired meanwhile: look it up again.</returns>
@@ -240,19 +236,20 @@ internal sealed class HandleBuffer : ITimedHold
         Budget.FailWaiters(HandleTable.Stopped());
     }
 
+    /// <remarks>An encoder that hangs has the lock. The figures are read without it then: none goes back, and what is pending may be off by a few until the encoder ends.</remarks>
     public HandleStatistics GetStatistics()
     {
         _settings.CountLook();
-        lock (_gate)
-            return _writers.AddTo(_output.GetStatistics(_scopes.Count));
-    }
-
-    /// <summary>Leaves the list of held handles when nothing is held.</summary>
-    public void LeaveHeldHandles()
-    {
-        _settings.CountLook();
-        lock (_gate)
-            (_output.HasHeld || _writers.HaveOutput ? null : _heldHandles)?.Remove(this);
+        var isTaken = _gate.TryEnter(LongestWaitMilliseconds);
+        try
+        {
+            return _writers.ReadStatistics(ref _output, _scopes.Count);
+        }
+        finally
+        {
+            if (isTaken)
+                _gate.Exit();
+        }
     }
 
     /// <summary>Closes a scope. The run gets what the handle no longer holds back. The caller holds the lock.</summary>

@@ -109,7 +109,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         CountAccepted(bytes);
         _supersededMessages++;
         if (BatchKitTracing.IsListening)
-            RememberWriter(place.Batch);
+            place.Batch.Writers.RememberCurrent();
         return true;
     }
 
@@ -126,18 +126,16 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         _acceptedBytes += bytes;
     }
 
-    public readonly HandleStatistics GetStatistics(int openScopes) => new(_acceptedMessages, _acceptedBytes, _supersededMessages, HeldMessages, openScopes);
+    /// <summary>Also without the lock, so each field is read once.</summary>
+    public readonly HandleStatistics GetStatistics(int openScopes)
+    {
+        var open = _open;
+        var held = _sealedMessages + (open is not null && open.IsHeldOpen(_openVersion) ? open.Count : 0);
+        return new HandleStatistics(Volatile.Read(in _acceptedMessages), Volatile.Read(in _acceptedBytes), Volatile.Read(in _supersededMessages), held, openScopes);
+    }
 
     /// <summary>Remembers the last message of the open batch as the latest value of its key.</summary>
     public void AddLatest(long key) => (_latest ??= new LatestValues()).Add(key, _open!);
-
-    // A method of its own, because its large values would widen the stack frame of every write.
-    [MethodImpl(MethodImplOptions.NoInlining)]
-    public static void RememberWriter(PendingBatch batch)
-    {
-        if (Activity.Current is { } writer)
-            batch.Writers.Remember(writer.Context);
-    }
 
     /// <summary>Queues the open batch as it is. It takes more messages while they overtake nothing, until its partition's sender seals it.</summary>
     public void QueueOpen(ref SenderStarts starts)

@@ -31,7 +31,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
     public int Live => Volatile.Read(ref _live);
 
     /// <summary>The handles that may hold something back, for each part of the capacity.</summary>
-    public HeldHandles[] Held { get; } = [.. settings.Budget.Parts.Select(static _ => new HeldHandles())];
+    public HeldHandles[] Held { get; } = [.. settings.Budget.Parts.Select(_ => new HeldHandles(settings))];
 
     /// <returns>Null when the buffer has stopped.</returns>
     public HandleBuffer? GetOrAdd(OutputHandle handle) =>
@@ -79,6 +79,12 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         List<Task>? flushes = null;
         foreach (var (_, handle) in _handles)
         {
+            if (!IsFree(handle))
+            {
+                (flushes ??= []).Add(FlushOnPoolAsync(handle, cancellationToken));
+                continue;
+            }
+
             var flush = handle.FlushAsync(ReportedLosses.OfWait, cancellationToken);
             if (!flush.IsCompletedSuccessfully)
                 (flushes ??= []).Add(flush.AsTask());
@@ -93,10 +99,8 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
     {
         foreach (var (_, handle) in _handles)
         {
-            // An encoder that hangs has its handle's lock. The other handles, and the next ticks, don't wait for it.
-            if (!handle.Gate.TryEnter())
+            if (!IsFree(handle))
                 continue;
-            handle.Gate.Exit();
             var retires = handle.Sweep(idleTimeout, out var expired);
             if (retires)
                 Remove(handle);
@@ -116,15 +120,10 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         List<Task>? late = null;
         foreach (var (_, handle) in _handles)
         {
-            // An encoder that hangs has its handle's lock. Neither the other handles nor the caller wait for it.
-            if (!handle.Gate.TryEnter())
-            {
+            if (IsFree(handle))
+                handle.Stop();
+            else
                 (late ??= []).Add(StopOnPoolAsync(handle));
-                continue;
-            }
-
-            handle.Gate.Exit();
-            handle.Stop();
         }
 
         if (late is not null)
@@ -174,6 +173,19 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         if (cancellation is not null)
             ExceptionDispatchInfo.Throw(cancellation);
     }
+
+    // An encoder that hangs has its handle's lock. Neither the other handles, nor the caller, nor the next ticks wait for it.
+    private static bool IsFree(HandleBuffer handle)
+    {
+        if (!handle.Gate.TryEnter())
+            return false;
+        handle.Gate.Exit();
+        return true;
+    }
+
+    // The wait can be cancelled; the flush itself happens when the lock is free.
+    private static Task FlushOnPoolAsync(HandleBuffer handle, CancellationToken cancellationToken) =>
+        Task.Run(async () => await handle.FlushAsync(ReportedLosses.OfWait, cancellationToken).ConfigureAwait(false), CancellationToken.None).WaitAsync(cancellationToken);
 
     private static async Task StopOnPoolAsync(HandleBuffer handle)
     {
@@ -258,55 +270,6 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
 
 /// <summary>One handle's part of the buffer's statistics.</summary>
 internal readonly record struct HandleStatistics(long AcceptedMessages, long AcceptedBytes, long SupersededMessages, int HeldMessages, int OpenScopes);
-
-/// <summary>The handles whose scopes held something back since they were last looked at, so that a writer that waits for capacity need not walk all handles.</summary>
-internal sealed class HeldHandles
-{
-    private readonly Lock _gate = new();
-    private readonly LinkedList<HandleBuffer> _handles = [];
-
-    /// <summary>Adds a handle that is not in the list; call it under the handle's lock.</summary>
-    public void Add(HandleBuffer handle)
-    {
-        lock (_gate)
-            handle.HeldNode = _handles.AddLast(handle);
-    }
-
-    /// <summary>Removes a handle; its next held message adds it again. Call it under the handle's lock, unless the handle is retired.</summary>
-    public void Remove(HandleBuffer handle)
-    {
-        lock (_gate)
-        {
-            if (handle.HeldNode is not { } node)
-                return;
-            _handles.Remove(node);
-            handle.HeldNode = null;
-        }
-    }
-
-    /// <summary>Removes all handles. The buffer is disposed, but a thread may reference its last handle, and through it this list.</summary>
-    public void Clear()
-    {
-        foreach (var handle in Snapshot())
-            Remove(handle);
-    }
-
-    /// <summary>Flushes what the handles hold.</summary>
-    public void FlushAll(FlushReason reason)
-    {
-        foreach (var handle in Snapshot())
-        {
-            handle.Flush(reason);
-            handle.LeaveHeldHandles();
-        }
-    }
-
-    private HandleBuffer[] Snapshot()
-    {
-        lock (_gate)
-            return [.. _handles];
-    }
-}
 
 /// <summary>Ticks the coarse clock, closes scopes that are too old and removes idle handles.</summary>
 internal sealed class BufferWatch : IAsyncDisposable

@@ -10,6 +10,9 @@ internal struct HandleWriters
 
     private WriterSegment? _first;
 
+    // Odd while messages move from a writer to its handle's order, or writers come and go.
+    private long _moves;
+
     // The size of the last writer's first batch.
     private int _expectedBytes;
     private int _expectedMessages;
@@ -27,13 +30,16 @@ internal struct HandleWriters
 
     public void Add(WriterSegment segment, ref HandleOutput output, bool startsRun)
     {
+        BeginMove();
         (segment.Next, _first) = (_first, segment);
+        EndMove();
         if (startsRun)
             output.EndRun();
     }
 
     public void Remove(WriterSegment removed)
     {
+        BeginMove();
         if (_first == removed)
             _first = removed.Next;
         for (var segment = _first; segment is not null; segment = segment.Next)
@@ -41,7 +47,14 @@ internal struct HandleWriters
             if (segment.Next == removed)
                 segment.Next = removed.Next;
         }
+
+        EndMove();
     }
+
+    /// <summary>What is read without the lock from here to <see cref="EndMove"/> is read again.</summary>
+    public void BeginMove() => Interlocked.Increment(ref _moves);
+
+    public void EndMove() => Volatile.Write(ref _moves, _moves + 1);
 
     /// <summary>Begins a batch. A handle's loops are mostly as long as the one before.</summary>
     public readonly PendingBatch Begin(ref HandleOutput output)
@@ -76,8 +89,22 @@ internal struct HandleWriters
         }
     }
 
-    /// <summary>Adds what they have written to the handle's figures: it is accepted, and pending.</summary>
-    public readonly HandleStatistics AddTo(HandleStatistics statistics)
+    /// <summary>Reads the handle's figures with what its writers have: that is accepted, and pending. It needs no lock.</summary>
+    public readonly HandleStatistics ReadStatistics(ref HandleOutput output, int openScopes)
+    {
+        var spin = default(SpinWait);
+        while (true)
+        {
+            var moves = Volatile.Read(in _moves);
+            var statistics = AddTo(output.GetStatistics(openScopes));
+            Interlocked.MemoryBarrier();
+            if (moves % 2 == 0 && Volatile.Read(in _moves) == moves)
+                return statistics;
+            spin.SpinOnce();
+        }
+    }
+
+    private readonly HandleStatistics AddTo(HandleStatistics statistics)
     {
         for (var segment = _first; segment is not null; segment = segment.Next)
         {

@@ -166,8 +166,11 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
             throw Full(handle, MessageCost.Of(ref payload, header));
 
         // This call does not report the loss, so the end of its scope or a flush does.
-        if (result == AppendResult.Dropped)
-            handles.TryGet(handle)?.CountDroppedAtWrite();
+        if (result == AppendResult.Dropped && handles.TryGet(handle) is { } buffer)
+        {
+            lock (buffer.Gate)
+                buffer.Output.Settlement.CountDroppedAtWrite();
+        }
     }
 
     /// <returns>No capacity when the policy does not drop; retired when the buffer has stopped: then nothing more is dropped for it.</returns>

@@ -212,7 +212,7 @@ internal sealed class WriterSegment
         _batch = batch;
         (_mostBatchCost, _mostMessages) = (Math.Min(batch.MostCost, buffer.Output.MaxBatchBytes), Math.Min(batch.Memory.MostMessages, _writer!.MaxBatchMessages));
         if (BatchKitTracing.IsListening)
-            HandleOutput.RememberWriter(batch);
+            batch.Writers.RememberCurrent();
         return true;
     }
 
@@ -229,6 +229,9 @@ internal sealed class WriterSegment
 
     private void HandOver(HandleBuffer buffer)
     {
+        if (!HasOutput)
+            return;
+        buffer.Writers.BeginMove();
         if (_batch is { } last)
             Chain(last);
         for (var batch = _firstFull; batch is not null;)
@@ -242,6 +245,7 @@ internal sealed class WriterSegment
         }
 
         _firstFull = _lastFull = null;
+        buffer.Writers.EndMove();
     }
 
     private void Reset()

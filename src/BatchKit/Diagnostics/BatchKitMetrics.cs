@@ -171,7 +171,7 @@ internal sealed class BufferCounters(Func<OutputStatistics> read, Func<long> rea
             _readers.Add(instrument);
         }
 
-        // Outside the lock, because a reading takes the handles' locks.
+        // Outside the lock, because a reading waits for the handles' locks.
         var reading = read();
         lock (_lock)
             (_reading, _readAt) = (reading, timeProvider.GetTimestamp());

@@ -38,8 +38,8 @@ public sealed class BroadcastOptions : IValidatableObject
     public int MaxCompressedConnections { get; set; } = 200;
 
     /// <summary>
-    /// The most memory that output waiting for one client may take; 1 MiB by default, from 4 KiB to 1 GiB. Each write that waits counts its array, whose size is a power of two, and 144 bytes, before compression; the protocol's own bytes, such as pongs, count too.
-    /// <see cref="SlowConsumer"/> decides what happens at the limit. A single message above half of the limit is rejected at the write.
+    /// The most memory that output waiting for one client may take; 1 MiB by default, from 4 KiB to 1 GiB. Each write that waits counts its array, whose size is a power of two unless only its exact size fits, and 144 bytes, before compression; the protocol's own bytes, such as pongs, count too.
+    /// <see cref="SlowConsumer"/> decides what happens at the limit. A single message above half of the limit, less 168 bytes, is rejected at the write.
     /// </summary>
     [Range(4096, 1 << 30)]
     public int MaxQueuedBytes { get; set; } = 1024 * 1024;

@@ -23,9 +23,6 @@ namespace BatchKit.Broadcast;
 /// </remarks>
 public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IBlockingDisposable
 {
-    // The header of a WebSocket frame, or the framing of a GMCP message.
-    private const int MaxFramingBytes = 16;
-
     private readonly ObjectPool<FanoutWork> _works;
     private readonly ConnectionSweep _sweep;
     private readonly Lazy<BroadcastMetrics> _metrics;
@@ -63,8 +60,8 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IBlo
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
-    /// <remarks>Half of <see cref="BroadcastOptions.MaxQueuedBytes"/> less framing, because telnet may double every byte.</remarks>
-    public int MaxMessageBytes => (Options.MaxQueuedBytes / 2) - MaxFramingBytes;
+    /// <remarks>Half of <see cref="BroadcastOptions.MaxQueuedBytes"/> less 168 bytes, because telnet may double every byte.</remarks>
+    public int MaxMessageBytes => Limits.MaxMessageBytes;
 
     /// <summary>Creates the instruments. Their tag is the node's number, which the lease may change until the host has started.</summary>
     internal void StartMetrics() => _ = _metrics.Value;

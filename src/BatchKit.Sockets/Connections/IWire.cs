@@ -26,6 +26,19 @@ internal interface IWire
 
     /// <summary>Ends the connection at once; pending writes and reads fail. It may be called at any time, from any thread, during any other call.</summary>
     void Abort();
+
+    /// <summary>Ends a connection at once. Never throws.</summary>
+    static void AbortAnyway(IWire wire)
+    {
+        try
+        {
+            wire.Abort();
+        }
+        catch (Exception)
+        {
+            // The connection has ended anyway. What its socket, its server or a logger throws must not end the send to every other connection.
+        }
+    }
 }
 
 /// <summary>A plain TCP socket, written to directly.</summary>

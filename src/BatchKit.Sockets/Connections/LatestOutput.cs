@@ -31,7 +31,7 @@ internal sealed class LatestOutput(SegmentQueue queue)
         // Without memory for what is remembered of its values they are sent as plain messages.
         if (run.Bytes.Length > MaxWriteBytes && queue.HeldBytes + MostHeldBytes(run) > limits.MessageCapacityBytes)
         {
-            queue.Add(run.ToSegment(taken, nextWire: null), isStarted: taken > 0);
+            queue.Add(run.ToSegment(taken, nextWire: null, limits.MessageCapacityBytes - queue.HeldBytes), isStarted: taken > 0);
             ForgetOlder(run);
             return;
         }
@@ -92,6 +92,16 @@ internal sealed class LatestOutput(SegmentQueue queue)
         return _segments.Count;
     }
 
+    /// <summary>Forgets where values of some handles are: newer ones go behind what waits.</summary>
+    public void Forget(IReadOnlyList<OutputHandle> handles)
+    {
+        foreach (var (key, _) in _places)
+        {
+            if (handles.Contains(key.Handle))
+                _places.Remove(key);
+        }
+    }
+
     /// <summary>All segments leave the queue.</summary>
     public void Clear()
     {
@@ -128,7 +138,7 @@ internal sealed class LatestOutput(SegmentQueue queue)
         };
         if (taken > 0 || !TryExtendLast(part, limits))
         {
-            queue.Add(part.ToSegment(taken, nextWire: null), isStarted: taken > 0);
+            queue.Add(part.ToSegment(taken, nextWire: null, limits.MessageCapacityBytes - queue.HeldBytes), isStarted: taken > 0);
             NoteLast(part, taken, limits);
         }
 

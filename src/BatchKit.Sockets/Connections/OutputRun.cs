@@ -47,8 +47,15 @@ internal readonly ref struct OutputRun(ReadOnlySpan<byte> bytes, int messages, S
     /// <summary>Creates a segment of the run.</summary>
     /// <param name="taken">How many of its bytes are written already.</param>
     /// <param name="nextWire">Creates the wire for all bytes after it; null to keep the current one.</param>
-    public QueuedSegment ToSegment(int taken, Func<IWire, IWire>? nextWire)
+    /// <param name="freeBytes">The memory that is left for it. Where its array would take more, as of a message that is nearly as long as the limit, it gets one of its exact size.</param>
+    public QueuedSegment ToSegment(int taken, Func<IWire, IWire>? nextWire, int freeBytes)
     {
+        if (QueuedBytes > freeBytes)
+        {
+            var exact = SharedBuffer.CopyExactly(Bytes[taken..]);
+            return new QueuedSegment(exact, exact.Memory, Amount, nextWire);
+        }
+
         if (!IsShared)
         {
             var copy = SharedBuffer.Copy(Bytes);
@@ -81,6 +88,9 @@ internal sealed class SharedBuffer
         return copy;
     }
 
+    /// <summary>A copy that takes no more than its bytes, and is not pooled.</summary>
+    public static SharedBuffer CopyExactly(ReadOnlySpan<byte> bytes) => new(bytes.ToArray());
+
     /// <summary>The size of the array that holds this many bytes: the pool's arrays have powers of two.</summary>
     public static int CapacityFor(int bytes) => bytes == 0 ? 0 : (int)Math.Max(MinArrayBytes, BitOperations.RoundUpToPowerOf2((uint)bytes));
 
@@ -90,7 +100,8 @@ internal sealed class SharedBuffer
     {
         if (Interlocked.Decrement(ref _references) != 0)
             return;
-        ArrayPool<byte>.Shared.Return(_array!);
+        if (CapacityFor(_array!.Length) == _array.Length)
+            ArrayPool<byte>.Shared.Return(_array);
         _array = null;
     }
 }
@@ -143,6 +154,14 @@ internal sealed class OutputComposer(SendQueueLimits limits)
         bytes.CopyTo(_bytes.AsSpan(_length));
         _length += bytes.Length;
         return true;
+    }
+
+    /// <summary>The connection joins or leaves groups: their latest values that follow take no place before that.</summary>
+    public void ChangeGroups(ClientConnection connection, IReadOnlyList<OutputHandle> groups, ref DeliveryTally tally)
+    {
+        if (_latest is { Count: > 0 })
+            Flush(connection, ref tally);
+        connection.Output.ForgetLatest(groups);
     }
 
     public void Flush(ClientConnection connection, ref DeliveryTally tally)

@@ -59,6 +59,9 @@ internal sealed class SegmentQueue
         return _latest?.Supersede(run, limits, ref tally, out rest);
     }
 
+    /// <inheritdoc cref="LatestOutput.Forget(IReadOnlyList{OutputHandle})"/>
+    public void ForgetLatest(IReadOnlyList<OutputHandle> handles) => _latest?.Forget(handles);
+
     /// <summary>The segment at the end.</summary>
     public LinkedListNode<QueuedSegment>? End => _segments.Last;
 
@@ -288,6 +291,9 @@ internal readonly record struct QueuedSegment(SharedBuffer Owner, ReadOnlyMemory
 /// <summary>The limits on output that waits for one client.</summary>
 internal sealed record SendQueueLimits(int MaxBytes, int MaxMessages, SlowConsumerPolicy Policy)
 {
+    // The header of a WebSocket frame, or the framing of a GMCP message.
+    private const int MaxFramingBytes = 16;
+
     /// <summary>The capacity for messages; the rest is reserved for the close frame.</summary>
     public int MessageCapacityBytes { get; } = MaxBytes - QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(WebSocketClosings.MaxFrameBytes));
 
@@ -297,8 +303,14 @@ internal sealed record SendQueueLimits(int MaxBytes, int MaxMessages, SlowConsum
     /// </summary>
     public int MaxRunBytes { get; } = LongestRun(MaxBytes);
 
+    /// <summary>The longest message: telnet may double each of its bytes, and what frames it takes a few more.</summary>
+    public int MaxMessageBytes => ((MessageCapacityBytes - QueuedSegment.HeldBytesFor(0)) / 2) - MaxFramingBytes;
+
     /// <summary>The most messages in a run.</summary>
     public int MaxRunMessages => Math.Max(1, MaxMessages / 2);
+
+    /// <summary>The capacity for a run: that for messages, or all for a protocol's own bytes, such as the close frame.</summary>
+    public int CapacityFor(in OutputRun run) => run.Messages > 0 ? MessageCapacityBytes : MaxBytes;
 
     public static SendQueueLimits From(BroadcastOptions options) => new(options.MaxQueuedBytes, options.MaxQueuedMessages, options.SlowConsumer);
 

@@ -56,6 +56,13 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
     /// <summary>Writes or queues a pong, in place of the one that waits: a client that pings and does not read makes at most one wait.</summary>
     public DisconnectReason? SendPong(ReadOnlySpan<byte> frame) => SendControl(frame, nextWire: null, isPong: true);
 
+    /// <summary>Forgets where latest values of some groups wait, because the client joins or leaves them: a newer one must not move before that.</summary>
+    public void ForgetLatest(IReadOnlyList<OutputHandle> groups)
+    {
+        lock (_lock)
+            _segments?.ForgetLatest(groups);
+    }
+
     /// <summary>Stops accepting output, writes what waits and then the last bytes, and ends the sending side.</summary>
     public void Complete(ReadOnlySpan<byte> lastBytes)
     {
@@ -86,7 +93,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
             wire = _wire;
         }
 
-        AbortWire(wire);
+        IWire.AbortAnyway(wire);
     }
 
     /// <summary>How long output has waited of which the client has taken nothing; zero when nothing waits.</summary>
@@ -196,7 +203,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
     private void AddLocked(in OutputRun run, int taken, Func<IWire, IWire>? nextWire)
     {
         if (run.Latest.IsEmpty)
-            Segments.Add(run.ToSegment(taken, nextWire), isStarted: taken > 0);
+            Segments.Add(run.ToSegment(taken, nextWire, limits.CapacityFor(run) - Segments.HeldBytes), isStarted: taken > 0);
         else
             Segments.AddLatest(run, taken, limits);
     }
@@ -237,7 +244,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         catch (Exception)
         {
             // Whatever the wire threw, its connection is over, and what waited counts as failed.
-            AbortWire(EndDrained(DeliveryOutcome.Failed));
+            IWire.AbortAnyway(EndDrained(DeliveryOutcome.Failed));
         }
     }
 
@@ -319,18 +326,6 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         counters.Add(tally);
         if (!_isDraining)
             _ended.TrySet(_endOutcome);
-    }
-
-    private static void AbortWire(IWire wire)
-    {
-        try
-        {
-            wire.Abort();
-        }
-        catch (Exception)
-        {
-            // The connection has ended anyway. What its socket, its server or a logger throws must not end the send to every other connection.
-        }
     }
 }
 

@@ -14,6 +14,7 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
     private readonly EncodedBatch[] _encoded = new EncodedBatch[WireFormat.Count];
     private readonly bool[] _isReady = new bool[WireFormat.Count];
     private readonly Exclusions _exclusions = new();
+    private readonly List<OutputHandle> _changedGroups = [];
     private MessageBatch? _batch;
     private bool _isShared;
     private bool _hasEcho;
@@ -30,6 +31,8 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
 
         // Only for one client: see TelnetMessages.HideInput.
         _hasEcho = batch.HasHeaders && !isShared && HasEcho(batch.Headers);
+        if (batch.HasHeaders && !isShared)
+            ReadChangedGroups(batch);
     }
 
     /// <inheritdoc cref="Send(ClientConnection, int, bool, OutputComposer, ref DeliveryTally)"/>
@@ -44,6 +47,8 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
     /// <param name="tally">Counts the messages.</param>
     public void Send(ClientConnection connection, int messages, bool isAlone, OutputComposer composer, ref DeliveryTally tally)
     {
+        if (_changedGroups.Count > 0)
+            composer.ChangeGroups(connection, _changedGroups, ref tally);
         var encoded = Get(connection.Format);
         var isWhole = messages == _batch!.Count && encoded.IsOneRun(limits) && !_exclusions.Contains(connection.Handle);
         if (connection.Prompts is not null || (_hasEcho && connection.Terminal is not null))
@@ -66,7 +71,17 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
 
         Array.Clear(_isReady);
         _exclusions.Clear();
+        _changedGroups.Clear();
         _batch = null;
+    }
+
+    private void ReadChangedGroups(MessageBatch batch)
+    {
+        for (var index = 0; index < batch.Count; index++)
+        {
+            if (batch.Headers[index]?.Kind == MessageKind.Control && ControlMessage.TryRead(batch[index].Payload.Span, out var control) && control.Group.Length > 0)
+                _changedGroups.Add(OutputHandle.Named(control.Group));
+        }
     }
 
     private EncodedBatch Get(WireFormat format)

@@ -48,6 +48,9 @@ internal struct BatchMemory
 
     public int LatestCount { get; private set; }
 
+    /// <summary>True when a message has a header of kind <see cref="MessageKind.Control"/>.</summary>
+    public bool HasControl { get; private set; }
+
     /// <summary>True when a message has a deadline.</summary>
     public readonly bool MayExpire => _deadlines is not null;
 
@@ -249,6 +252,7 @@ internal struct BatchMemory
         }
 
         UsedBytes = Count = 0;
+        HasControl = false;
         return isOutgrown;
     }
 
@@ -288,6 +292,7 @@ internal struct BatchMemory
         if (Headers is null || Headers.Length == Count)
             GrowHeaders();
         Headers![Count] = header;
+        HasControl |= header?.Kind == MessageKind.Control;
     }
 
     private void GrowHeaders()

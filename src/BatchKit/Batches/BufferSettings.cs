@@ -99,6 +99,8 @@ internal sealed class BufferSettings
     /// <summary>The most bytes that one handle may have; null for a part of what its routes have left.</summary>
     public long? MaxHandleBytes { get; }
 
+    public GroupChanges GroupChanges { get; } = new();
+
     public BatchKitMetrics Metrics { get; }
 
     public GuardedLogger Logger { get; }

@@ -1,7 +1,7 @@
 namespace BatchKit.Batches;
 
 /// <summary>Where the latest value of each key waits, of one handle. Guarded by the handle's lock.</summary>
-internal sealed class LatestValues
+internal sealed class LatestValues(OutputHandle handle, GroupChanges changes)
 {
     /// <summary>What a key takes while its value waits: an entry of the dictionary with its bucket, and a slot. It counts, so that many keys with small values can't take more memory than the buffer's limit.</summary>
     public const int KeyBytes = 72;
@@ -9,11 +9,18 @@ internal sealed class LatestValues
     private readonly Dictionary<long, LatestPlace> _places = [];
     private LatestSlots? _spare;
 
-    /// <summary>Finds the value that waits, if one with that header may take its place. Its sender has not sealed it.</summary>
-    public bool TryFind(long key, MessageHeader? header, out LatestPlace place) => _places.TryGetValue(key, out place) && place.Batch.IsOpen(place.Version) && place.Batch.MayReplace(place.Slot, header);
+    // The changes of its group before the value that is being written: read before that is added anywhere.
+    private long _changes;
+
+    /// <summary>Finds the value that waits, if one with that header may take its place. Its sender has not sealed it, and its group has had the same members since. Each value is looked for before it is added.</summary>
+    public bool TryFind(long key, MessageHeader? header, out LatestPlace place)
+    {
+        _changes = changes.CountOf(handle);
+        return _places.TryGetValue(key, out place) && place.Changes == _changes && place.Batch.IsOpen(place.Version) && place.Batch.MayReplace(place.Slot, header);
+    }
 
     /// <summary>Remembers the last message of a batch.</summary>
-    public void Add(long key, PendingBatch batch) => _places[key] = new LatestPlace(batch, batch.Version, batch.AddLatest(key, this));
+    public void Add(long key, PendingBatch batch) => _places[key] = new LatestPlace(batch, batch.Version, batch.AddLatest(key, this), _changes);
 
     public LatestSlots RentSlots()
     {
@@ -39,7 +46,8 @@ internal sealed class LatestValues
 /// <param name="Batch">Its batch.</param>
 /// <param name="Version">Which use of the pooled batch.</param>
 /// <param name="Slot">Which of the batch's slots.</param>
-internal readonly record struct LatestPlace(PendingBatch Batch, long Version, int Slot);
+/// <param name="Changes">How often its group's members had changed before it.</param>
+internal readonly record struct LatestPlace(PendingBatch Batch, long Version, int Slot, long Changes);
 
 /// <summary>Where a latest value is.</summary>
 /// <param name="key">Its key.</param>

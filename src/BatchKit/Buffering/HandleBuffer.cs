@@ -84,6 +84,8 @@ internal sealed class HandleBuffer : ITimedHold
             {
                 result = AppendResult.Accepted;
                 _output.CountAccepted(bytes);
+                if (header is { Kind: MessageKind.Control })
+                    _settings.GroupChanges.Note(in batch.Memory, batch.Count - 1);
                 if (TPayload.IsLatest)
                     _output.AddLatest(payload.Key);
                 if (BatchKitTracing.IsListening)

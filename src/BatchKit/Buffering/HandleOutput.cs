@@ -94,7 +94,8 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         where TPayload : struct, IMessagePayload, allows ref struct
     {
         bytes = -1;
-        if (_latest is null || !_latest.TryFind(payload.Key, header, out var place))
+        _latest ??= new LatestValues(handle, settings.GroupChanges);
+        if (!_latest.TryFind(payload.Key, header, out var place))
             return false;
         var growth = place.Batch.FrameGrowthOf(place.Slot, payload.MaxBytes, header);
         if (growth > 0 && !place.Batch.MayGrowBy(growth, FindMaxBatchBytes()))
@@ -135,7 +136,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     }
 
     /// <summary>Remembers the last message of the open batch as the latest value of its key.</summary>
-    public void AddLatest(long key) => (_latest ??= new LatestValues()).Add(key, _open!);
+    public void AddLatest(long key) => _latest!.Add(key, _open!);
 
     /// <summary>Queues the open batch as it is. It takes more messages while they overtake nothing, until its partition's sender seals it.</summary>
     public void QueueOpen(ref SenderStarts starts)
@@ -262,6 +263,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
             HoldSealed(reason);
         Open(batch, needsOrder);
         (_acceptedMessages, _acceptedBytes) = (_acceptedMessages + batch.Count, _acceptedBytes + batch.Bytes);
+        settings.GroupChanges.Note(in batch.Memory, first: 0);
     }
 
     private PendingBatch Open(PendingBatch batch, bool needsOrder)

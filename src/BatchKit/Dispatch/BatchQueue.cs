@@ -36,8 +36,8 @@ internal struct BatchQueue
 
     public void Release(long place) => ReleasedPlace = Math.Max(ReleasedPlace, place);
 
-    /// <summary>Gives batches that are linked with each other their places.</summary>
-    public void AssignPlaces(RoutedBatch first)
+    /// <summary>Gives batches that are linked with each other their places, and counts the changes of groups among them.</summary>
+    public void AssignPlaces(RoutedBatch first, GroupChanges changes)
     {
         for (RoutedBatch? batch = first; batch is not null; batch = batch.Next)
         {
@@ -45,6 +45,7 @@ internal struct BatchQueue
             Volatile.Write(ref _lastPlace, batch.Place);
             if (!batch.Content.Handle.IsConnection)
                 Volatile.Write(ref _lastNamedPlace, batch.Place);
+            changes.Note(in batch.Content.Memory, first: 0);
         }
     }
 

@@ -93,7 +93,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
                 return Begin();
             }
 
-            _queue.AssignPlaces(first);
+            _queue.AssignPlaces(first, _settings.GroupChanges);
             if (_settings.Lingers)
                 LingerOrRelease(isUnscoped);
             var mustStart = !_isSending && _queue.IsReleased(first);

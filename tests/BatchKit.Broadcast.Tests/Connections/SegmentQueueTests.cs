@@ -155,7 +155,7 @@ public sealed class SegmentQueueTests
         var owner = SharedBuffer.Rent(SegmentQueue.MaxWriteBytes);
         var run = new OutputRun(owner.Memory.Span[..12], messages: 1, owner);
 
-        _segments.Add(run.ToSegment(taken: 0, nextWire: null), isStarted: false);
+        _segments.Add(run.ToSegment(taken: 0, nextWire: null, int.MaxValue), isStarted: false);
         owner.Release();
 
         Assert.True(owner.Memory.IsEmpty);

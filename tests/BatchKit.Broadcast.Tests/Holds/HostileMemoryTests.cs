@@ -30,7 +30,7 @@ public sealed class HostileMemoryTests(ITestOutputHelper report)
         var before = Compact();
 
         for (var index = 0; index < 100_000; index++)
-            segments.Add(new OutputRun(new byte[lengths[index % lengths.Length]], messages: 1).ToSegment(taken: 0, nextWire: null), isStarted: false);
+            segments.Add(new OutputRun(new byte[lengths[index % lengths.Length]], messages: 1).ToSegment(taken: 0, nextWire: null, int.MaxValue), isStarted: false);
         var heldBytes = Compact().Heap - before.Heap;
 
         report.WriteLine($"{segments.HeldBytes:N0} bytes counted, {heldBytes:N0} held.");

@@ -95,6 +95,40 @@ public sealed class LatestValueTests
         Assert.Equal("begin <99>(99)", late.Text);
     }
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_value_stays_behind_the_leave_and_the_join_that_it_was_written_after(bool isOneSend)
+    {
+        await using var scene = new LatestScene(WireFormat.Raw);
+        var (stuck, hall) = (scene.Stuck().Join("hall", "street"), OutputHandle.Named("hall"));
+        await scene.WriteAsync(stuck, 0, "[0]");
+        await scene.WriteAsync(hall, 1, "<0>");
+        await scene.WriteAsync(OutputHandle.Named("street"), 1, "(0)");
+
+        var scope = isOneSend ? scene.Output.BeginBufferingScope() : default;
+        await Settle(() => scene.Output.WriteLatest(hall, 1, "<1>"));
+        await Settle(() => scene.Output.Write(stuck.Handle, ControlMessage.LeaveGroup("hall")));
+        await Settle(() => scene.Output.Write(stuck.Handle, "left, joined"));
+        await Settle(() => scene.Output.Write(stuck.Handle, ControlMessage.JoinGroup("hall")));
+        await Settle(() => scene.Output.WriteLatest(hall, 1, "<2>"));
+        await Settle(() => scene.Output.WriteLatest(OutputHandle.Named("street"), 1, "(1)"));
+        scope.Dispose();
+        await scene.WriteAsync(hall, 1, "<3>");
+
+        stuck.Wire.Open();
+        await Until.TrueAsync(() => stuck.Connection.Output.HeldBytes == 0);
+        Assert.Equal("[0]<1>(1)left, joined<3>", stuck.Text);
+        scene.Transport.GetStatistics().AssertAddsUp();
+
+        async Task Settle(Action write)
+        {
+            write();
+            if (!isOneSend)
+                await scene.Output.FlushAsync().WithinDeadline();
+        }
+    }
+
     [Fact]
     public async Task A_value_that_is_under_way_is_not_replaced()
     {

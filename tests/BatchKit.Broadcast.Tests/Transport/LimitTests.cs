@@ -134,6 +134,35 @@ public sealed class LimitTests
     }
 
     [Theory]
+    [InlineData(4096)]
+    [InlineData(5000)]
+    [InlineData(64 * 1024)]
+    [InlineData(80 * 1024)]
+    [InlineData(100_000)]
+    [InlineData((1 << 20) + 600)]
+    public async Task The_largest_messages_that_wait_take_no_more_than_MaxQueuedBytes(int maxQueuedBytes)
+    {
+        await using var transport = new BroadcastTransport(new BroadcastOptions { MaxQueuedBytes = maxQueuedBytes, SlowConsumer = SlowConsumerPolicy.DropOldest }, node: 1);
+        WireFormat[] formats = [WireFormat.Raw, WireFormat.WebSocketBinary, WireFormat.Telnet(TelnetCharset.Utf8, PromptEnding.None, takesGmcp: false)];
+        var clients = Array.ConvertAll(formats, format => new FakeClient(transport, ClientProtocol.Telnet, format).Join("hall"));
+        foreach (var client in clients)
+            client.Wire.Limit(0);
+        var payload = new byte[transport.MaxMessageBytes];
+        Array.Fill(payload, (byte)0xFF);
+
+        foreach (var destination in new[] { OutputHandle.Named("hall"), clients[0].Handle, clients[2].Handle, OutputHandle.Named("hall") })
+        {
+            await transport.SendAsync(Deliveries.To(destination, new BatchMessage(payload)));
+            Assert.All(clients, client => Assert.InRange(client.Connection.Output.HeldBytes, 1, maxQueuedBytes));
+        }
+
+        foreach (var client in clients)
+            client.Wire.Open();
+        await Until.TrueAsync(() => Array.TrueForAll(clients, static client => client.Connection.Output.HeldBytes == 0));
+        transport.GetStatistics().AssertAddsUp();
+    }
+
+    [Theory]
     [InlineData(SlowConsumerPolicy.Disconnect)]
     [InlineData(SlowConsumerPolicy.DropNewest)]
     [InlineData(SlowConsumerPolicy.DropOldest)]

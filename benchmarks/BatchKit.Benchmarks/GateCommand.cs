@@ -46,7 +46,7 @@ internal static class GateCommand
             throw new UsageException($"There is no suite '{unknown}'. There are: {string.Join(", ", suites.Keys)}.");
 
         var folder = file is null ? "." : Path.GetDirectoryName(Path.GetFullPath(file))!;
-        OutFolder.Require(parsed.GetValue(Out));
+        OutPath.Require(parsed.GetValue(Out));
         var isOk = true;
         foreach (var name in chosen.Length == 0 ? [.. suites.Keys] : chosen)
         {
@@ -79,7 +79,7 @@ internal static class GateCommand
         foreach (var result in results)
             Console.WriteLine($"  {result.Gate.Name.PadRight(width)}  {result.Figure,12}  {result.Bound,12}  {result.Verdict}");
         if (folder is not null)
-            OutFolder.Write(folder, () => ResultFile.Write(folder, name, suite, results, readings));
+            OutPath.Write(folder, () => ResultFile.Write(folder, name, suite, results, readings));
         return results.All(result => result.IsOk);
     }
 }

@@ -1,4 +1,5 @@
 using System.CommandLine;
+using BatchKit.Benchmarks.Configuration;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Reports;
 
@@ -54,20 +55,8 @@ internal static class InitCommand
 
         if (suites.Count == 0)
             throw new UsageException("The results have no two benchmarks to compare and no allocated bytes: a gate would have nothing to hold.");
-        Write(path, suites);
+        OutPath.Write(path, () => GateFile.Write(path, suites), static (text, _) => new UsageException(text));
         Console.WriteLine($"{path} written.");
         return ExitCodes.Done;
-    }
-
-    private static void Write(string path, Dictionary<string, GateSuite> suites)
-    {
-        try
-        {
-            GateFile.Write(path, suites);
-        }
-        catch (Exception failure) when (failure is IOException or UnauthorizedAccessException)
-        {
-            throw new UsageException($"{Out.Name}: {path} can't be written: {failure.Message}");
-        }
     }
 }

@@ -139,7 +139,7 @@ internal static class RunCommand
 
     private static async Task<int> RunAsync(string name, string settings, ParseResult parsed, Func<GateSuite, GateSuite> change, ISuiteRunner runner)
     {
-        OutFolder.Require(parsed.GetValue(Out));
+        OutPath.Require(parsed.GetValue(Out));
         var own = GateFile.Read()[name];
         var suite = change(own with { Gates = [], Rounds = parsed.GetValue(Rounds) ?? own.Rounds });
         var readings = await SuiteMeasuring.RunAsync(runner, suite, everything: true);

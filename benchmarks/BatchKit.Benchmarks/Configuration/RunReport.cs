@@ -18,7 +18,7 @@ internal static class RunReport
     {
         readings.WriteTables(Console.Out);
         if (folder is not null)
-            OutFolder.Write(folder, () => WriteFiles(name, settings, readings, folder));
+            OutPath.Write(folder, () => WriteFiles(name, settings, readings, folder));
     }
 
     private static void WriteFiles(string name, string settings, SuiteReadings readings, string folder)

@@ -114,8 +114,17 @@ internal static class AnalyzerCheck
 
         internal class Hub2 : Hub;
 
+        internal interface IListener
+        {
+            Task Said(string text);
+
+            Task<int> Ask(string text);
+        }
+
+        internal class TypedHub : Hub<IListener>;
+
         internal class Server(
-            IBus bus, IPublishEndpoint endpoint, IChannel channel, IMqttClient mqtt, MqttServer mqttServer, IHubContext<Hub2> hub, INatsJSContext jetStream,
+            IBus bus, IPublishEndpoint endpoint, IChannel channel, IMqttClient mqtt, MqttServer mqttServer, IHubContext<Hub2> hub, IHubContext<TypedHub, IListener> typedHub, IListener listener, INatsJSContext jetStream,
             IOutputBuffer output, TypedOutput typed, OutputHandle player, List<string> items, ConcurrentQueue<string> queue, CancellationToken stopping)
         {
             {{members.ReplaceLineEndings("\n    ")}}

@@ -13,6 +13,10 @@ public sealed class SendLoopTests
     [InlineData("await mqttServer.{|BK0001:InjectApplicationMessage|}(new InjectedMqttApplicationMessage(new MqttApplicationMessage { Topic = item }));")]
     [InlineData("await hub.Clients.All.{|BK0001:SendAsync|}(\"said\", item);")]
     [InlineData("await hub.Clients.Client(item).{|BK0001:SendAsync|}(\"said\", item);")]
+    [InlineData("await typedHub.Clients.All.{|BK0001:Said|}(item);")]
+    [InlineData("await typedHub.Clients.Client(item).{|BK0001:Said|}(item);")]
+    [InlineData("await typedHub.Clients.GroupExcept(\"hall\", items).{|BK0001:Said|}(item);")]
+    [InlineData("var all = typedHub.Clients.All; await all.{|BK0001:Said|}(item);")]
     [InlineData("await jetStream.{|BK0001:PublishAsync|}(\"said\", item);")]
     public Task A_send_of_each_client_in_a_loop_is_reported(string send) => AnalyzerCheck.ReportsAsync<SendLoopAnalyzer>($"foreach (var item in items) {{ {send} }}");
 
@@ -58,13 +62,31 @@ public sealed class SendLoopTests
     [InlineData("foreach (var item in items) if (item.Length > 3) { await bus.Publish(item); break; }")]
     [InlineData("foreach (var item in items) { Action act = () => bus.Publish(item); act(); }")]
     [InlineData("foreach (var item in items) { queue.Enqueue(item); }")]
+    [InlineData("foreach (var item in items) { await typedHub.Clients.Client(item).Ask(item); await listener.Said(item); }")]
     public Task A_loop_that_sends_once_or_waits_is_not_reported(string loop) => AnalyzerCheck.ReportsAsync<SendLoopAnalyzer>(loop);
 
     [Theory]
     [InlineData("await hub.Clients.Group(\"hall\").SendAsync(\"said\", item);")]
+    [InlineData("await typedHub.Clients.Group(\"hall\").Said(item);")]
     [InlineData("await bus.{|BK0001:Publish|}(item);")]
     public Task A_send_in_a_scope_is_reported_unless_scopes_hold_it(string send) =>
         AnalyzerCheck.ReportsAsync<SendLoopAnalyzer>($"await using (output.BeginBufferingScope()) foreach (var item in items) {{ {send} }}");
+
+    [Theory]
+    [InlineData("All")]
+    [InlineData("Caller")]
+    [InlineData("OthersInGroup(\"hall\")")]
+    public Task A_send_to_the_typed_clients_of_a_hub_is_reported_in_the_hub_too(string clients) => AnalyzerCheck.ReportsInMembersAsync<SendLoopAnalyzer>(
+        $$"""
+        private class Talk : Hub<IListener>
+        {
+            public async Task Say(List<string> lines)
+            {
+                foreach (var line in lines)
+                    await Clients.{{clients}}.{|BK0001:Said|}(line);
+            }
+        }
+        """);
 
     [Fact]
     public Task The_fix_opens_a_scope_where_the_loop_also_writes_to_a_buffer() => AnalyzerCheck.FixesAsync<SendLoopAnalyzer, ScopeAroundLoop>(

@@ -6,6 +6,7 @@ using System.Net.WebSockets;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Receiving;
+using BatchKit.Broadcast.Tcp;
 using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
@@ -79,6 +80,9 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IBlo
     internal RunningClock Clock { get; }
 
     internal SendQueueLimits Limits { get; }
+
+    /// <summary>How many file handles the process may have open; null where that is not known.</summary>
+    internal int? MostHandles { get; set; } = HandleLimit.OfProcess;
 
     internal DeliveryCounters Counters { get; } = new();
 

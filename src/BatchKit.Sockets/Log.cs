@@ -80,7 +80,7 @@ internal static partial class Log
     [LoggerMessage(2303, LogLevel.Warning, "A client from {Address} did not establish its connection: {Reason}. Such clients since the last such line: {Count}.")]
     private static partial void HandshakeFailed(ILogger logger, EndPoint address, string reason, long count);
 
-    [LoggerMessage(2309, LogLevel.Warning, "{Count} clients were turned away since the last such line: MaxConnections ({MaxConnections}), MaxConnectionsPerAddress ({MaxConnectionsPerAddress}) or MaxLingeringHandlers ({MaxLingeringHandlers}) is reached.")]
+    [LoggerMessage(2309, LogLevel.Warning, "{Count} clients were turned away since the last such line: MaxConnections ({MaxConnections}), MaxConnectionsPerAddress ({MaxConnectionsPerAddress}) or MaxLingeringHandlers ({MaxLingeringHandlers}) is reached, or nearly all file handles of the process are open (ulimit -n).")]
     private static partial void ClientsTurnedAway(ILogger logger, long count, int maxConnections, int maxConnectionsPerAddress, int maxLingeringHandlers);
 
     [LoggerMessage(2333, LogLevel.Warning, "{Count} WebSocket requests from pages of other origins were refused since the last such line, the last from {Origin}. Pages that may connect must be in AllowedOrigins.")]

@@ -2,6 +2,7 @@ using System.Net.Sockets;
 using System.Net.WebSockets;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
+using BatchKit.Broadcast.Tcp;
 using BatchKit.Diagnostics;
 using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
@@ -48,13 +49,14 @@ internal sealed class WebSocketEndpoint(
         var origin = _forwarded.Read(context);
         var address = origin.RemoteEndPoint?.Address;
         var place = new ClientPlace(transport.Connections);
-        if (place.TryTake(address))
+        var isNearLimit = OwnSocket(context) is { } socket && HandleLimit.IsNear(socket, transport.MostHandles);
+        if (!isNearLimit && place.TryTake(address))
         {
             var starting = StartAsync(context, origin, place);
             return starting.IsCompletedSuccessfully ? RunAsync(starting.Result, context) : RunSlowAsync(starting, context);
         }
 
-        Log.TurnedAway(logger, $"the connection limit is reached, in total or for {address}");
+        Log.TurnedAway(logger, isNearLimit ? "the process has nearly no file handles left (ulimit -n)" : $"the connection limit is reached, in total or for {address}");
         Log.ClientsTurnedAway(logger, transport.LogThrottle, transport.Options);
         return WebSocketAdmission.RefuseAsync(context, StatusCodes.Status503ServiceUnavailable, "There are too many connections. Try again later.");
     }

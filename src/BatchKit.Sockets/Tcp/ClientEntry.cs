@@ -12,6 +12,8 @@ namespace BatchKit.Broadcast.Tcp;
 /// <summary>Admits one client: takes a place for it, reads its proxy's header and does the TLS handshake, all within <see cref="BroadcastOptions.HandshakeTimeout"/>.</summary>
 internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListenerOptions options, TimeProvider timeProvider, ILogger logger)
 {
+    private const string LimitReached = "the connection limit is reached";
+
     private readonly byte[] _turnAwayMessage = options.Tls is null ? Encoding.UTF8.GetBytes(transport.Options.TurnAwayMessage ?? "") : [];
 
     /// <returns>Null when the client was turned away or failed.</returns>
@@ -20,7 +22,7 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
         ClientSocket.Configure(socket, transport.Options.KeepAliveInterval, transport.Options.SendBufferBytes, isTelnet: options.Protocol == ClientProtocol.Telnet);
         var peer = Plain((IPEndPoint)socket.RemoteEndPoint!);
         if (!place.TryTake(options.UseProxyProtocol ? null : peer.Address))
-            return TurnAway(socket);
+            return TurnAway(socket, LimitReached);
         if (!options.UseProxyProtocol && options.Tls is null)
             return CreatePlain(socket, new ConnectionOrigin(peer, IsSecure: false));
         using var limit = new CancellationTokenSource(transport.Options.HandshakeTimeout, timeProvider);
@@ -32,7 +34,7 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
             {
                 origin = await ReadOriginAsync(socket, peer, either.Token).ConfigureAwait(false);
                 if (!place.TryAssign(origin.RemoteEndPoint?.Address))
-                    return TurnAway(socket);
+                    return TurnAway(socket, LimitReached);
             }
 
             return options.Tls is null ? CreatePlain(socket, origin) : await CreateSecureAsync(socket, origin, options.Tls, either.Token).ConfigureAwait(false);
@@ -46,6 +48,19 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
         }
     }
 
+    /// <summary>Tells a client that there is no place, and why in the log.</summary>
+    public ClientChannel? TurnAway(Socket socket, string reason)
+    {
+        Log.TurnedAway(logger, reason);
+        Log.ClientsTurnedAway(logger, transport.LogThrottle, transport.Options);
+        socket.Blocking = false;
+        socket.Send(_turnAwayMessage, SocketFlags.None, out _);
+
+        // Closing the socket with unread input would lose what was sent.
+        socket.Receive(stackalloc byte[1024], SocketFlags.None, out _);
+        return null;
+    }
+
     private async Task<ConnectionOrigin> ReadOriginAsync(Socket socket, IPEndPoint peer, CancellationToken cancellationToken)
     {
         if (!transport.Options.TrustedProxies.Any(network => network.Contains(peer.Address)))
@@ -54,18 +69,6 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
         if (!header.IsPassedOn)
             return new ConnectionOrigin(peer, IsSecure: false);
         return new ConnectionOrigin(header.Client is null ? null : Plain(header.Client), header.IsSecure);
-    }
-
-    private ClientChannel? TurnAway(Socket socket)
-    {
-        Log.TurnedAway(logger, "the connection limit is reached");
-        Log.ClientsTurnedAway(logger, transport.LogThrottle, transport.Options);
-        socket.Blocking = false;
-        socket.Send(_turnAwayMessage, SocketFlags.None, out _);
-
-        // Closing the socket with unread input would lose what was sent.
-        socket.Receive(stackalloc byte[1024], SocketFlags.None, out _);
-        return null;
     }
 
     private static ClientChannel CreatePlain(Socket socket, ConnectionOrigin origin) => new(new SocketWire(socket), new SocketSource(socket), origin);

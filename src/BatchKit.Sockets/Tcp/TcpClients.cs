@@ -33,6 +33,15 @@ internal sealed class TcpClients(
     public void Take(Socket socket, CancellationToken stopping)
     {
         Interlocked.Increment(ref _accepted);
+
+        // Before it is started: a burst of thousands is accepted first.
+        if (HandleLimit.IsNear(socket, transport.MostHandles))
+        {
+            using (socket)
+                _entry.TurnAway(socket, "the process has nearly no file handles left (ulimit -n)");
+            return;
+        }
+
         _running.Begin();
         _entering.Begin();
         _starts.Add(new AcceptedClient(this, socket, stopping));

@@ -7,8 +7,8 @@ namespace BatchKit.TestServers.EdgeWorker;
 /// <summary>A telnet server with short limits as a child process, to be frozen. Dispose it: that kills it.</summary>
 public sealed class EdgeWorkerProcess : SampleProcess
 {
-    private EdgeWorkerProcess(TimeSpan limit)
-        : base("BatchKit.EdgeWorker", [limit.TotalMilliseconds.ToString(CultureInfo.InvariantCulture)])
+    private EdgeWorkerProcess(TimeSpan limit, int? handles)
+        : base("BatchKit.EdgeWorker", [limit.TotalMilliseconds.ToString(CultureInfo.InvariantCulture)], handles is { } most ? ["prlimit", $"--nofile={most}:{most}"] : null)
     {
     }
 
@@ -17,5 +17,6 @@ public sealed class EdgeWorkerProcess : SampleProcess
 
     /// <summary>Starts it and waits until it listens.</summary>
     /// <param name="limit">Its limits of idle and slow clients.</param>
-    public static Task<EdgeWorkerProcess> StartAsync(TimeSpan limit) => WhenUpAsync(new EdgeWorkerProcess(limit), "port ");
+    /// <param name="handles">The most file handles that it may have open; the system's limit when null.</param>
+    public static Task<EdgeWorkerProcess> StartAsync(TimeSpan limit, int? handles = null) => WhenUpAsync(new EdgeWorkerProcess(limit, handles), "port ");
 }

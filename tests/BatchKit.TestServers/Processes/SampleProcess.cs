@@ -16,15 +16,16 @@ public abstract class SampleProcess : IDisposable
     /// <remarks>A shell without job control starts what runs in its background with Ctrl-C ignored, which children inherit and .NET respects: it is set back.</remarks>
     /// <param name="name">The program's name, which is its assembly's too.</param>
     /// <param name="arguments">Its arguments.</param>
-    private protected SampleProcess(string name, IEnumerable<string> arguments)
-        : this(name, Environment.CurrentDirectory, BuiltProgram.PathOf(name), arguments)
+    /// <param name="under">A command that starts it, such as <c>prlimit</c>; none when null.</param>
+    private protected SampleProcess(string name, IEnumerable<string> arguments, IEnumerable<string>? under = null)
+        : this(name, Environment.CurrentDirectory, BuiltProgram.PathOf(name), arguments, under)
     {
     }
 
-    private protected SampleProcess(string name, string folder, string assembly, IEnumerable<string> arguments)
+    private protected SampleProcess(string name, string folder, string assembly, IEnumerable<string> arguments, IEnumerable<string>? under = null)
     {
         _name = name;
-        string[] command = ["--default-signal=INT", $"--chdir={folder}", "dotnet", assembly];
+        string[] command = ["--default-signal=INT", $"--chdir={folder}", .. under ?? [], "dotnet", assembly];
         _process = ServerProcess.Start("env", [.. command, .. arguments], new Dictionary<string, string>(StringComparer.Ordinal));
     }
 

@@ -6,6 +6,12 @@ namespace BatchKit.Postgres;
 /// <summary>The log messages of this package; ids start at 2600.</summary>
 internal static partial class Log
 {
+    public static void ConnectionsDropped(ILogger logger, LogThrottle throttle, string target, string state, string reason)
+    {
+        if (throttle.TryBegin(2600, state, amount: 1, out var events))
+            ConnectionsWereDropped(logger, target, reason, events.Count);
+    }
+
     public static void HandlerTimedOut(ILogger logger, LogThrottle throttle, string queue, int messages, string limit)
     {
         if (throttle.TryBegin(2635, queue, messages, out var events))
@@ -18,8 +24,8 @@ internal static partial class Log
             HandlersLeft(logger, events.Count, queue, limit, events.Amount);
     }
 
-    [LoggerMessage(2600, LogLevel.Warning, "{Target} did not accept a send: {Reason} The pool's connections were closed, so the next send connects to the server that is writable now.")]
-    public static partial void ConnectionsDropped(ILogger logger, string target, string reason);
+    [LoggerMessage(2600, LogLevel.Warning, "{Target} did not accept a send: {Reason} The pool's connections were closed, so the next send connects to the server that is writable now. Such failures since the last such line: {Count}.")]
+    private static partial void ConnectionsWereDropped(ILogger logger, string target, string reason, long count);
 
     [LoggerMessage(2601, LogLevel.Warning, "Notifying the receivers of schema {Schema} failed: {Reason} It is retried; until then they poll.")]
     public static partial void NotifyingFailed(ILogger logger, string schema, string reason);

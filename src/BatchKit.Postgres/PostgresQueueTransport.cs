@@ -19,6 +19,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IBlockingDisposabl
     private readonly PostgresOptions _options;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
+    private readonly LogThrottle _throttle;
     private readonly string _target;
     private readonly SchemaGate _gate;
     private readonly QueueDirectory _directory;
@@ -54,6 +55,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IBlockingDisposabl
         _dataSource = dataSource;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
+        _throttle = new LogThrottle(_timeProvider);
         _target = Detached.Describe(dataSource);
         var tables = new Tables(_options.Schema);
         _gate = new SchemaGate(dataSource, _options.Schema, _options.CreateSchema);
@@ -214,9 +216,9 @@ public sealed class PostgresQueueTransport : IBatchTransport, IBlockingDisposabl
     {
         if (limit.IsOver && _gate.IsMigrating)
             return new TimeoutException($"The schema '{_options.Schema}' is being created or migrated, for longer than {_options.CommandTimeout} ({nameof(PostgresOptions.CommandTimeout)}). That goes on, and sends wait for it.", exception);
-        if (ServerFault.SpoilsPool(exception))
+        if (exception is PostgresException { SqlState: var state } && ServerFault.SpoilsPool(exception))
         {
-            Log.ConnectionsDropped(_logger, _target, ServerFault.Describe(exception));
+            Log.ConnectionsDropped(_logger, _throttle, _target, state, ServerFault.Describe(exception));
             _connections.ReleaseIdle();
             Detached.Forget(_dataSource);
         }

@@ -1,3 +1,5 @@
+using System.Net.Sockets;
+using System.Security.Authentication;
 using BatchKit.Diagnostics;
 using BatchKit.Postgres.Schema;
 using Npgsql;
@@ -10,6 +12,10 @@ internal static class ServerFault
     /// <summary>What to change when prepared statements are missing or exist already.</summary>
     public const string PoolerAdvice =
         $"A pooler in transaction mode, such as PgBouncer, gives each transaction another session, without the statements that were prepared: set {nameof(PostgresOptions.UsePreparedStatements)} to false, and leave 'Max Auto Prepare' of the connection string at 0.";
+
+    private const string AddressAdvice = "Check that the server runs, and its address in the connection string.";
+
+    private const string CertificateAdvice = "Check the server's certificate, and SSL Mode and Root Certificate in the connection string.";
 
     private const string IdentityAdvice = "Check the database and its user in the connection string.";
 
@@ -26,9 +32,25 @@ internal static class ServerFault
         // Not Message, which also has lines with details that may quote a row's content.
         PostgresException { MessageText: var text, SqlState: var state } => $"The server said: {text} (SQLSTATE {state}).{(AdviceFor(state) is { } advice ? $" {advice}" : string.Empty)}",
         OperationCanceledException => "The server did not answer in time.",
-        NpgsqlException { InnerException: { } inner } => $"{FailureText.MessageOf(exception)}: {Describe(inner)}",
+        NpgsqlException { InnerException: not null } => $"{Chain(exception)}{(AdviceFor(exception) is { } advice ? $" {advice}" : string.Empty)}",
         _ => FailureText.MessageOf(exception),
     };
+
+    // An error of Npgsql with what it wraps, each as a sentence. With several hosts that is an error for each.
+    private static string Chain(Exception exception) => exception switch
+    {
+        PostgresException or OperationCanceledException => Describe(exception),
+        AggregateException { InnerExceptions: var all } => string.Join(' ', all.Select(Chain)),
+        NpgsqlException { InnerException: { } inner } => $"{FailureText.MessageOf(exception).TrimEnd('.')}: {Chain(inner)}",
+        _ => $"{FailureText.MessageOf(exception).TrimEnd('.')}.",
+    };
+
+    // An exhausted pool is a timeout too, and its text says what to change.
+    private static string? AdviceFor(Exception exception) =>
+        FailureText.Find<PostgresException>(exception) is not null ? null
+        : FailureText.Find<AuthenticationException>(exception) is not null ? CertificateAdvice
+        : FailureText.CausesOf(exception).Any(static cause => cause is SocketException or IOException or TimeoutException) && !IsPoolExhausted(exception) ? AddressAdvice
+        : null;
 
     // What to change, where the state shows it.
     private static string? AdviceFor(string state) => state switch
@@ -42,6 +64,10 @@ internal static class ServerFault
         PostgresErrorCodes.InsufficientPrivilege => IdentityAdvice,
         _ => Array.Exists(IdentityClasses, begin => state.StartsWith(begin, StringComparison.Ordinal)) ? IdentityAdvice : null,
     };
+
+    /// <summary>True when no connection of the pool became free in time. Npgsql has no exception type for it.</summary>
+    public static bool IsPoolExhausted(Exception exception) =>
+        exception is NpgsqlException { InnerException: TimeoutException } && FailureText.MessageOf(exception).Contains("pool", StringComparison.OrdinalIgnoreCase);
 
     /// <summary>
     /// True when the remembered schema and queues are out of date and must be looked up again: the tables are gone, or a migration has changed them so that this version's statements no longer

@@ -1,3 +1,4 @@
+using System.Net.Sockets;
 using BatchKit.Postgres.Tests.Sending;
 using Npgsql;
 
@@ -6,6 +7,7 @@ namespace BatchKit.Postgres.Tests;
 /// <summary>What is said of an error of the server: one line without a row's content, and what to change only where the error shows it.</summary>
 public sealed class ServerFaultTests(PostgresFixture postgres)
 {
+    private const string Address = "Check that the server runs, and its address in the connection string.";
     private const string Identity = "Check the database and its user";
 
     [Theory]
@@ -33,6 +35,21 @@ public sealed class ServerFaultTests(PostgresFixture postgres)
     [InlineData("XX000")]
     public void An_error_that_shows_nothing_to_change_has_no_advice(string state) =>
         Assert.Equal($"The server said: it failed (SQLSTATE {state}).", ServerFault.Describe(Fault(state)));
+
+    [Fact]
+    public void A_server_that_is_not_reached_has_the_setting_to_check_once()
+    {
+        var refused = new NpgsqlException("Failed to connect to 127.0.0.1:1", new SocketException((int)SocketError.ConnectionRefused));
+        var several = new NpgsqlException("No suitable host was found.", new AggregateException(refused, new NpgsqlException("Failed to connect to 127.0.0.1:2", new TimeoutException())));
+
+        Assert.Equal($"Failed to connect to 127.0.0.1:1: Connection refused. {Address}", ServerFault.Describe(refused));
+        Assert.Equal(
+            $"No suitable host was found: Failed to connect to 127.0.0.1:1: Connection refused. Failed to connect to 127.0.0.1:2: The operation has timed out. {Address}", ServerFault.Describe(several));
+    }
+
+    [Fact]
+    public void An_exhausted_pool_is_no_matter_of_the_address() => Assert.DoesNotContain(
+        Address, ServerFault.Describe(new NpgsqlException("The connection pool has been exhausted, either raise 'Max Pool Size'", new TimeoutException())), StringComparison.Ordinal);
 
     [Fact]
     public void Details_are_left_out_wherever_the_error_is()

@@ -86,6 +86,8 @@ internal sealed class QueueListener(NpgsqlDataSource dataSource, PostgresQueueRe
         await using (connection.ConfigureAwait(false))
         {
             connection.Notification += (_, notification) => Wake(notification.Payload);
+            // Before anyone is told that it listens: a session may be read-only longer than its server is, and would be found out a keep-alive later.
+            await CheckAsync(connection, stopping).ConfigureAwait(false);
             await ExecuteAsync(connection, _listen, stopping).ConfigureAwait(false);
             if (_failures > 0 && !_isAgainLogged)
             {
@@ -162,13 +164,13 @@ internal sealed class QueueListener(NpgsqlDataSource dataSource, PostgresQueueRe
         }
     }
 
-    // On a server that has become read-only no one notifies any more.
+    // On a server that is read-only no one notifies.
     private async Task CheckAsync(NpgsqlConnection connection, CancellationToken stopping)
     {
         if (await ExecuteAsync(connection, "select pg_catalog.current_setting('transaction_read_only')", stopping).ConfigureAwait(false) is not "on")
             return;
         Detached.Forget(dataSource);
-        throw new NpgsqlException("The server has become read-only.");
+        throw new NpgsqlException("The server is read-only: it is a standby, or was configured read-only.");
     }
 
     private async Task<object?> ExecuteAsync(NpgsqlConnection connection, string sql, CancellationToken stopping)

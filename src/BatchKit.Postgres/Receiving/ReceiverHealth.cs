@@ -90,13 +90,9 @@ internal static class PoolNeeds
     public static int SizeFor(PostgresQueueReceiverOptions options) => Exchanges(options) + OtherConnections;
 
     /// <summary>Describes an error in a sentence; for an exhausted pool the sentence names the setting to change.</summary>
-    public static string Describe(Exception exception, PostgresQueueReceiverOptions options) => exception switch
-    {
-        // Npgsql has no exception type for it.
-        NpgsqlException { InnerException: TimeoutException } when FailureText.MessageOf(exception).Contains("pool", StringComparison.OrdinalIgnoreCase) =>
-            $"The pool of connections is exhausted: this receiver needs {SizeFor(options)} connections, and other users of the data source need theirs. Raise 'Maximum Pool Size'.",
-        _ => ServerFault.Describe(exception),
-    };
+    public static string Describe(Exception exception, PostgresQueueReceiverOptions options) => ServerFault.IsPoolExhausted(exception)
+        ? $"The pool of connections is exhausted: this receiver needs {SizeFor(options)} connections, and other users of the data source need theirs. Raise 'Maximum Pool Size'."
+        : ServerFault.Describe(exception);
 
     private static int Exchanges(PostgresQueueReceiverOptions options) => options switch
     {

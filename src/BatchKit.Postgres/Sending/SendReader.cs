@@ -1,6 +1,5 @@
 using System.Collections.Immutable;
 using System.Runtime.InteropServices;
-using System.Security.Authentication;
 using BatchKit.Diagnostics;
 using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
@@ -189,13 +188,7 @@ internal sealed class SendReport(int batches)
     }
 
     // The messages of this package's own exceptions contain advice; those of Npgsql do not.
-    private static string Advise(Exception cause) => cause switch
-    {
-        PostgresException => ServerFault.Describe(cause),
-        NpgsqlException { InnerException: AuthenticationException } => $"{ServerFault.Describe(cause)} Check the server's certificate, and SSL Mode and Root Certificate in the connection string.",
-        NpgsqlException => $"{FailureText.MessageOf(cause)}. Check that the server runs, and its address in the connection string.",
-        _ => FailureText.MessageOf(cause),
-    };
+    private static string Advise(Exception cause) => cause is NpgsqlException ? ServerFault.Describe(cause) : FailureText.MessageOf(cause);
 
     private void Add(string sentence) => (_refusals ??= new HashSet<string>(StringComparer.Ordinal)).Add(sentence);
 }

@@ -131,6 +131,24 @@ public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetim
     }
 
     [Fact]
+    public async Task A_read_only_server_is_tried_again_without_saying_that_listening_works()
+    {
+        var server = await postgres.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var readOnly = new NpgsqlConnectionStringBuilder(Schema.DataSource.ConnectionString) { Host = "127.0.0.1", Port = proxy.Port, Options = "-c default_transaction_read_only=on" };
+        var listener = Start(options =>
+        {
+            options.ListenConnectionString = readOnly.ConnectionString;
+            options.ListenKeepAlive = TimeSpan.FromMilliseconds(100);
+        });
+
+        await Until.TrueAsync(() => Task.FromResult(proxy.AcceptedConnections > 3));
+
+        Assert.Equal((1, 0), (_log.Count(2610), _log.Count(2611)));
+        Assert.Contains("read-only", listener.Fault, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task Its_own_connection_string_goes_before_the_data_source()
     {
         await using var nowhere = NpgsqlDataSource.Create("Host=127.0.0.1;Port=1;Username=nobody");

@@ -22,11 +22,13 @@ public sealed class SendOutageTests(PostgresFixture postgres)
         await WaitForReadOnlyAsync(place, "on");
 
         var error = await place.FailSendAsync(2, "two");
+        await place.FailSendAsync(2, "two");
         var fault = await place.Transport.FindFaultAsync(TestContext.Current.CancellationToken);
         await place.Schema.ExecuteAsync("alter system reset default_transaction_read_only");
         await place.Schema.ExecuteAsync("select pg_reload_conf()");
         await WaitForReadOnlyAsync(place, "off");
 
+        Assert.Equal(1, place.Log.Count(2600));
         Assert.Equal(PostgresErrorCodes.ReadOnlySqlTransaction, Assert.IsType<PostgresException>(error.InnerException).SqlState);
         Assert.Contains("read-only", fault, StringComparison.Ordinal);
         await SucceedAsync(place);

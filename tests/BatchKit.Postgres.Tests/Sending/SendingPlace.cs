@@ -3,6 +3,7 @@ using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.Postgres;
 using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
 using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Sending;
@@ -15,12 +16,14 @@ internal sealed class SendingPlace : IAsyncDisposable
     private SendingPlace(TestSchema schema, TcpProxy? proxy, NpgsqlDataSource dataSource, PostgresOptions options)
     {
         (Schema, Proxy, _dataSource) = (schema, proxy, dataSource);
-        Transport = new PostgresQueueTransport(dataSource, options);
+        Transport = new PostgresQueueTransport(dataSource, options, logger: new Logger<PostgresQueueTransport>(Log));
     }
 
     public TestSchema Schema { get; }
 
     public TcpProxy? Proxy { get; }
+
+    public LogCollector Log { get; } = new();
 
     public PostgresQueueTransport Transport { get; }
 

@@ -18,6 +18,7 @@ internal sealed class NatsLink : IBlockingDisposable
     private const string Client = "client";
 
     private readonly GuardedLogger _logger;
+    private readonly string _remedy;
     private readonly ConnectionReporters _reporters = new();
     private volatile bool _isDisposed;
     private volatile string? _fault;
@@ -29,7 +30,10 @@ internal sealed class NatsLink : IBlockingDisposable
         Connection = IsOurs ? new NatsConnection(CreateSettings(options)) : application!;
         JetStream = new NatsJSContext(Connection);
         Target = IsOurs ? $"NATS at {Name(Connection.Opts.Url)}" : "the application's NATS";
-        _fault = Connection.ConnectionState == NatsConnectionState.Open ? null : $"{Target} is not connected.";
+        _remedy = IsOurs
+            ? $"Check that the server runs there, and the address and login of {nameof(NatsOptions.Url)}."
+            : "Check that the server runs, and the address and login of the application's connection.";
+        _fault = Connection.ConnectionState == NatsConnectionState.Open ? null : $"{Target} is not connected. {_remedy}";
         Connection.ConnectionOpened += OnOpenedAsync;
         Connection.ConnectionDisconnected += OnDisconnectedAsync;
         Connection.ServerError += OnServerErrorAsync;
@@ -56,7 +60,7 @@ internal sealed class NatsLink : IBlockingDisposable
     public string? LoggerFault => _logger.Faults.Description;
 
     /// <summary>Why nothing can be sent or received now; null when it can.</summary>
-    public string? Fault => Connection.ConnectionState == NatsConnectionState.Open ? null : _fault ?? $"{Target} is not connected.";
+    public string? Fault => Connection.ConnectionState == NatsConnectionState.Open ? null : _fault ?? $"{Target} is not connected. {_remedy}";
 
     /// <summary>Tells a reporter of the connection's changes.</summary>
     public void Watch(ConnectionReporter reporter)
@@ -78,7 +82,7 @@ internal sealed class NatsLink : IBlockingDisposable
         }
         catch (Exception exception) when (exception is NatsException or TimeoutException)
         {
-            var fault = $"{Target} can't be reached: {FailureText.MessageOf(exception.InnerException ?? exception)}";
+            var fault = Explain(exception);
             if (fault != _fault)
                 ConnectionLog.Failed(_logger, Client, fault);
             _fault = fault;
@@ -133,7 +137,16 @@ internal sealed class NatsLink : IBlockingDisposable
     }
 
     private static string Name(string urls) => string.Join(", ", urls.Split(',', StringSplitOptions.TrimEntries)
-        .Select(static url => url[(url.LastIndexOf('@') + 1)..].Replace("nats://", "", StringComparison.Ordinal)));
+        .Select(static url => url[(url.LastIndexOf('@') + 1)..].Replace("nats://", "", StringComparison.Ordinal).TrimEnd('/')));
+
+    // What the client says of a server that is away names only its addresses again.
+    private string Explain(Exception exception) => (exception.InnerException ?? exception) switch
+    {
+        NatsServerException refused => $"{Target} refused the connection: {FailureText.MessageOf(refused).TrimEnd('.')}. {_remedy}",
+        TimeoutException => $"{Target} did not answer within {AnswerLimit}. {_remedy}",
+        NatsException => $"{Target} can't be reached. {_remedy}",
+        var cause => $"{Target} can't be reached: {FailureText.MessageOf(cause).TrimEnd('.')}. {_remedy}",
+    };
 
     private ValueTask OnOpenedAsync(object? sender, NatsEventArgs change)
     {
@@ -153,7 +166,7 @@ internal sealed class NatsLink : IBlockingDisposable
     {
         if (_isDisposed)
             return default;
-        _fault = $"The connection to {Target} was lost.";
+        _fault = $"The connection to {Target} was lost. {_remedy}";
         ConnectionLog.Lost(_logger, Client, Target, "NATS.Net does not tell why.");
         _reporters.Lose(_fault);
         return default;

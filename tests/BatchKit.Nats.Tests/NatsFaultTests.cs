@@ -241,11 +241,30 @@ public sealed class NatsFaultTests(NatsFixture nats)
         var options = NatsFixture.OptionsFor(server.Address);
         options.Delivery = delivery;
         await using var node = await NatsNode.StartAsync(options, 1);
-        Assert.Equal(HealthStatus.Unhealthy, (await node.GetHealthAsync()).Status);
+        var away = await node.GetHealthAsync();
 
         await server.StartAsync();
 
+        Assert.Equal(HealthStatus.Unhealthy, away.Status);
+        Assert.Equal($"Neither sends nor receives. NATS at {server.Address.Authority} can't be reached. Check that the server runs there, and the address and login of Url.", away.Description);
         await node.WaitUntilHealthyAsync();
+    }
+
+    [Fact]
+    [Trait("Lane", "faults: NATS is killed")]
+    public async Task A_connection_that_is_lost_and_a_login_that_is_refused_name_the_setting()
+    {
+        await using var server = await StartServerAsync();
+        await using var node = await NatsNode.StartAsync(NatsFixture.OptionsFor(server.Address), 1);
+
+        await server.KillAsync();
+        await Until.TrueAsync(async () => (await node.GetHealthAsync()).Description?.EndsWith("was lost. Check that the server runs there, and the address and login of Url.", StringComparison.Ordinal) == true);
+        await server.StartAsync();
+        await node.WaitUntilHealthyAsync();
+        await server.ConfigureAsync("authorization { user: someone, password: secret-4711 }");
+        await using var stranger = await NatsNode.StartAsync(NatsFixture.OptionsFor(server.Address), 2);
+
+        Assert.Contains("refused the connection: Server error: Authorization Violation. Check that", (await stranger.GetHealthAsync()).Description, StringComparison.Ordinal);
     }
 
     private static async Task<NatsServer> StartServerAsync()

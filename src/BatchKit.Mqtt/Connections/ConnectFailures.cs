@@ -9,6 +9,9 @@ namespace BatchKit.Mqtt.Connections;
 /// <summary>Turns a failed attempt to connect into a message that names the broker, the failure and the setting to change.</summary>
 internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options)
 {
+    // Mosquitto, for one, closes a connection above its limit without a word.
+    private const string Full = "be at its limit of connections (max_connections at Mosquitto)";
+
     public MqttConnectException Explain(Exception exception, ConnectAttempt attempt, bool isTimeout)
     {
         if (attempt.CertificateFailure is { } failure)
@@ -91,7 +94,7 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
     {
         var how = exception is EndOfStreamException ? "closed the connection without an answer" : $"broke the connection without an answer ({StreamFaults.Describe(exception).TrimEnd('.')})";
         return new MqttConnectException(
-            $"The broker at {address.Target} {how}: it may require TLS on this port (mqtts:// or wss://), or not support this {nameof(MqttOptions.Version)}.", reasonCode: null, exception);
+            $"The broker at {address.Target} {how}: it may {Full}, require TLS on this port (mqtts:// or wss://), or not support this {nameof(MqttOptions.Version)}.", reasonCode: null, exception);
     }
 
     private MqttConnectException ExplainTls(Exception exception, ConnectStage stage)
@@ -108,7 +111,8 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
                 reasonCode: null, exception);
         }
 
-        var hint = FailureText.Find<AuthenticationException>(exception) is null || Says(cause, "frame") || Says(cause, "EOF")
+        var hint = exception is EndOfStreamException || Says(cause, "EOF") ? $"it may {Full}, or speak no TLS on this port; use mqtt:// or ws://, or the port for TLS"
+            : FailureText.Find<AuthenticationException>(exception) is null || Says(cause, "frame")
             ? "it may speak no TLS on this port; use mqtt:// or ws://, or the port for TLS"
             : $"it may require a client certificate ({nameof(MqttOptions.ClientCertificates)}) or another version of TLS";
         return new MqttConnectException($"The TLS handshake with the broker at {address.Target} failed: {hint}. {cause}", reasonCode: null, exception);

@@ -49,7 +49,7 @@ public class MqttConnectorTests : ConnectionTests
     }
 
     [Theory]
-    [InlineData(new byte[0], "closed the connection without an answer", false)]
+    [InlineData(new byte[0], "closed the connection without an answer: it may be at its limit of connections (max_connections at Mosquitto)", false)]
     [InlineData(new byte[] { 0x15, 3, 3, 0, 2, 2, 10 }, "speaks TLS on this port", true)]
     [InlineData(new byte[] { 0x30, 3, 0, 1, 0x74 }, "first packet is Publish", false)]
     [InlineData(new byte[] { 0x20, 3, 2, 0, 0 }, "no valid answer", false)]

@@ -51,7 +51,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
         while (!isSent)
         {
             if (Link is { Failure: { } failure })
-                throw new IOException($"{Target} can't be reached: {Link.Fault}", failure);
+                throw new IOException(Link.Unreachable(failure), failure);
             if (Link?.Alarm.Reason is { } alarm)
                 throw new IOException($"{Target} accepts no messages now: {alarm}.");
             isSent = await TrySendAsync(frame, node, cancellationToken).ConfigureAwait(false);

@@ -15,6 +15,9 @@ namespace BatchKit.MassTransit;
 /// </remarks>
 internal sealed class BusLink : IDisposable
 {
+    /// <summary>What to check while the broker can't be reached.</summary>
+    public const string Remedy = $"Check that the broker runs, and the settings of {nameof(MassTransitOptions.RabbitMq)}: hosts, port, user name and password.";
+
     private readonly MassTransitRabbitMqOptions _options;
     private readonly string _target;
     private readonly ConnectionAge _age;
@@ -45,6 +48,9 @@ internal sealed class BusLink : IDisposable
 
     /// <summary>The same in a sentence.</summary>
     public string? Fault => _failure is { } failure ? FailureText.MessageOf(FailureText.CauseOf(failure)) : null;
+
+    /// <summary>What went wrong, and what to check.</summary>
+    public string Unreachable(Exception failure) => $"{_target} can't be reached: {FailureText.MessageOf(FailureText.CauseOf(failure)).TrimEnd('.')}. {Remedy}";
 
     /// <summary>Whether the connection is open.</summary>
     public bool IsOpen => _failure is null && _socket is { Connected: true };
@@ -95,7 +101,7 @@ internal sealed class BusLink : IDisposable
             catch (Exception exception) when (!_stopping.IsCancellationRequested)
             {
                 if (_failure is null)
-                    ConnectionLog.Failed(_logger, "bus", $"{_target}: {FailureText.Describe(FailureText.CauseOf(exception))}");
+                    ConnectionLog.Failed(_logger, "bus", Unreachable(exception));
                 _failure = exception;
                 Tell(FailureText.MessageOf(FailureText.CauseOf(exception)));
             }

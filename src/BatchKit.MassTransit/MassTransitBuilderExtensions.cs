@@ -153,7 +153,7 @@ public static class MassTransitBuilderExtensions
                 return null;
             exception = link.Failure;
             var reason = link.Fault ?? "The connection is not open.";
-            return $"Not connected to {owner.Target}: {reason?.TrimEnd('.')}. Check that the broker runs, and the settings of {nameof(MassTransitOptions.RabbitMq)}: hosts, port, user name and password.";
+            return $"Not connected to {owner.Target}: {reason.TrimEnd('.')}. {BusLink.Remedy}";
         }
 
         private string? FindReceiverFault() => receiver?.Fault is { } fault ? $"Does not receive from {owner.Target}: {fault}" : null;

@@ -230,8 +230,8 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
         // The client may throw this in place of what the broker answered, when MassTransit disposes a channel during a call. It tells no one anything.
         if (cause is not ObjectDisposedException || !_isInterrupted)
             _fault = reason;
-        // MassTransit calls this for each failed attempt to connect; only the first of an outage is logged.
-        if (!_isInterrupted)
+        // MassTransit calls this for each failed attempt to connect, and for the last one when the receiver stops; only the first of an outage is logged.
+        if (!_isInterrupted && (!_isStopping || _isRestarting))
             log.Ended(queue(), reason);
         _isInterrupted = true;
         reporter.Lose(reason);

@@ -3,7 +3,9 @@ using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Logging;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
@@ -73,18 +75,24 @@ public sealed class BrokerFaultTests(OwnRabbitMqFixture own) : IClassFixture<Own
     }
 
     [Fact]
-    public async Task A_host_stops_within_its_limits_while_the_broker_is_down()
+    public async Task A_host_stops_within_its_limits_while_the_broker_is_down_and_its_log_names_the_settings()
     {
         RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
         var port = FreePort.Take(1)[0];
+        var log = new LogCollector();
         var node = await MassTransitNode.StartAsync(1, options =>
         {
             options.RabbitMq = new() { Hosts = ["127.0.0.1"], Port = port };
             options.StopTimeout = TimeSpan.FromSeconds(1);
-        }, configureOutput: options => options.DrainTimeout = TimeSpan.FromSeconds(1));
+        }, configureOutput: options => options.DrainTimeout = TimeSpan.FromSeconds(1), addServices: services => services.AddSingleton<ILoggerProvider>(log));
         node.Output.Write(Some.Connection(1), Some.Bytes("lost"));
+        await log.WaitForAsync(1);
 
         await node.StopAsync().WithinDeadline();
+
+        Assert.All(log.Entries.Where(static entry => entry.Id is 1 or 221), static entry => Assert.Contains("Connection refused. Check that the broker runs, and the settings of RabbitMq", entry.Text, StringComparison.Ordinal));
+        // It receives nothing before either, so that nothing ended.
+        Assert.Equal(0, log.Count(213));
 
         var statistics = node.Output.GetStatistics();
         Assert.Equal(statistics.AcceptedMessages, statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages);

@@ -152,6 +152,9 @@ internal sealed class RedisConnection : IBlockingDisposable
         var reason = change.Exception is { } exception ? FailureText.MessageOf(exception) : change.FailureType.ToString();
         ConnectionLog.Lost(_logger, Client, Target, $"{reason} {Loss}");
         _reporters.Lose(reason);
+        // The client raises its events on several threads: the connection may be back, and its return be told already.
+        if (change.ConnectionType == ConnectionType.Interactive)
+            OnRestored(sender, change);
     }
 
     private void OnRestored(object? sender, ConnectionFailedEventArgs change)

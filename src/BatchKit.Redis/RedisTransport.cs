@@ -12,12 +12,16 @@ namespace BatchKit.Redis;
 /// </remarks>
 public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposable
 {
+    // The server ends the connection at each frame above its limit, and other frames are lost with it. Later the limit may be higher.
+    private static readonly TimeSpan TooLargeTime = TimeSpan.FromMinutes(1);
+
     private readonly RedisConnection _connection;
     private readonly bool _ownsConnection;
     private readonly ConnectionReporter _reporter;
     private readonly string _prefix;
     private readonly FrameTransport _frames;
     private Task? _watching;
+    private volatile RefusedSize? _tooLarge;
 
     /// <summary>Creates a transport; it connects at its first send.</summary>
     /// <param name="options">The settings; the defaults when null.</param>
@@ -94,11 +98,18 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
         var redis = await ConnectAsync(cancellationToken).ConfigureAwait(false);
         if (!redis.IsConnected)
             throw new FrameRefusedException($"{_connection.Target} is not connected, and pub/sub keeps nothing.");
+        if (_tooLarge is { } known && frame.Bytes.Length >= known.Bytes && TimeProvider.System.GetElapsedTime(known.At) < TooLargeTime)
+            throw TooLarge(frame);
         long receivers;
         try
         {
             // A copy: after a failure the client may still hold the memory.
             receivers = await redis.GetSubscriber().PublishAsync(RedisChannels.Of(_prefix, frame.Destination), frame.Bytes.ToArray()).ConfigureAwait(false);
+        }
+        catch (RedisServerException exception) when (FailureText.MessageOf(exception).Contains("invalid bulk length", StringComparison.OrdinalIgnoreCase))
+        {
+            _tooLarge = new RefusedSize(frame.Bytes.Length, TimeProvider.System.GetTimestamp());
+            throw TooLarge(frame, exception);
         }
         catch (Exception exception) when (exception is RedisException or TimeoutException)
         {
@@ -108,6 +119,9 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
         if (receivers == 0 && !frame.Destination.IsAll && HasOneServer(redis))
             throw new FrameRefusedException($"No receiver of {frame.Destination} is subscribed at {_connection.Target}.");
     }
+
+    private FrameRefusedException TooLarge(OutgoingFrame frame, Exception? cause = null) =>
+        new($"{_connection.Target} takes no frame of {frame.Bytes.Length} bytes. Lower {LimitingSetting}, or raise the server's proto-max-bulk-len.", cause);
 
     private async ValueTask<IConnectionMultiplexer> ConnectAsync(CancellationToken cancellationToken)
     {
@@ -124,4 +138,7 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
 
     // A server counts its own receivers only. The others of a cluster have more, and so have the replicas of a primary: after a failover, the servers that receivers stay connected to.
     private static bool HasOneServer(IConnectionMultiplexer redis) => redis.GetServers() is [{ ServerType: not ServerType.Cluster }];
+
+    /// <summary>The size of a frame that the server did not take, and when.</summary>
+    private sealed record RefusedSize(int Bytes, long At);
 }

@@ -1,0 +1,67 @@
+using System.Collections.Concurrent;
+using BatchKit.Testing;
+using BatchKit.TestServers.Network;
+using BatchKit.TestServers.Redis;
+using BatchKit.Transports;
+using StackExchange.Redis;
+
+namespace BatchKit.Redis.Tests;
+
+/// <summary>A connection that the server or the network ends.</summary>
+public sealed class RedisConnectionTests(RedisFixture redis)
+{
+    private const int LimitBytes = 1024 * 1024;
+
+    private readonly ConcurrentQueue<BrokerConnectionState> _changes = new();
+
+    [Fact]
+    public async Task A_frame_above_the_servers_limit_is_refused_by_the_settings_names_and_costs_one_connection()
+    {
+        Assert.SkipUnless(RedisServer.WhyNotInstalled is null, RedisServer.WhyNotInstalled ?? "");
+        await using var server = await RedisServer.StartOwnAsync();
+        var options = Watch(new RedisOptions { Configuration = $"{server.Address.Host}:{server.Address.Port}", MaxFrameBytes = 8 * LimitBytes });
+        await using var administrator = await ConnectionMultiplexer.ConnectAsync($"{options.Configuration},allowAdmin=true");
+        await administrator.GetDatabase().ExecuteAsync("CONFIG", "SET", "proto-max-bulk-len", LimitBytes);
+        await using var transport = new RedisTransport(options);
+
+        var first = await FailAsync(transport);
+        await Until.TrueAsync(() => _changes.LastOrDefault() == BrokerConnectionState.Restored);
+        for (var number = 0; number < 3; number++)
+        {
+            Assert.Equal(first.Message, (await FailAsync(transport)).Message);
+            await SendAsync(transport, bytes: 1);
+        }
+
+        Assert.Contains("Lower RedisOptions.MaxFrameBytes, or raise the server's proto-max-bulk-len.", first.Message, StringComparison.Ordinal);
+        Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], _changes);
+    }
+
+    [Fact]
+    public async Task Each_reset_of_the_connection_is_told_as_lost_and_then_as_restored()
+    {
+        var server = (await redis.GetAsync()).Address;
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        await using var transport = new RedisTransport(Watch(await redis.NewOptionsAsync(proxy.Port)));
+        await SendAsync(transport, bytes: 1);
+
+        // The client may say that it is connected again before it says that it was not.
+        for (var resets = 1; resets <= 20; resets++)
+        {
+            proxy.ResetAll();
+            await Until.TrueAsync(() => _changes.Count > 2 * resets);
+        }
+
+        Assert.Equal(BrokerConnectionState.Restored, _changes.Last());
+    }
+
+    private RedisOptions Watch(RedisOptions options)
+    {
+        options.ConnectionChanged = change => _changes.Enqueue(change.State);
+        return options;
+    }
+
+    private static Task<BatchSendException> FailAsync(RedisTransport transport) => Assert.ThrowsAsync<BatchSendException>(() => SendAsync(transport, LimitBytes + 1));
+
+    private static Task SendAsync(RedisTransport transport, int bytes) =>
+        transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("room"), Some.Producer(), 1, new string('x', bytes)) }, TestContext.Current.CancellationToken).WithinDeadline();
+}

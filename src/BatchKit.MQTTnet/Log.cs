@@ -14,6 +14,12 @@ internal static partial class Log
     [LoggerMessage(2502, LogLevel.Warning, "The ConnectionChanged callback of the MQTT client failed.")]
     public static partial void CallbackFailed(ILogger logger, Exception exception);
 
+    [LoggerMessage(2503, LogLevel.Warning, "The application's MQTT client lost its connection to {Target}: {Reason} Sends are retried until the application has connected it again.")]
+    public static partial void ClientLost(ILogger logger, string target, string reason);
+
+    [LoggerMessage(2504, LogLevel.Information, "The application's MQTT client is connected to {Target} again.")]
+    public static partial void ClientRestored(ILogger logger, string target);
+
     [LoggerMessage(2510, LogLevel.Warning,
         "The queue of the subscriber '{ClientId}' had no capacity for {MinCapacity} messages within {SlowSubscriberTimeout}: sends no longer wait for it, and the server drops its messages when the queue is full.")]
     public static partial void SubscriberGivenUp(ILogger logger, string clientId, int minCapacity, TimeSpan slowSubscriberTimeout);

@@ -62,7 +62,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
         if (!_parts.Client.IsConnected)
-            throw new IOException("The application's MQTT client is not connected: call its ConnectAsync, because BatchKit does not connect it.");
+            throw new IOException(_parts.Watch.Fault);
         var send = new PublishSend(_parts, batches);
         var isStarted = false;
         OperationCanceledException? cancellation = null;
@@ -109,7 +109,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         if (messages.IsEmpty)
             return default;
         if (!_parts.Client.IsConnected)
-            throw new IOException("The application's MQTT client is not connected: call its ConnectAsync, because BatchKit does not connect it.");
+            throw new IOException(_parts.Watch.Fault);
         return new ManyPublish(_parts, messages, cancellationToken.CanBeCanceled).RunAsync(cancellationToken);
     }
 

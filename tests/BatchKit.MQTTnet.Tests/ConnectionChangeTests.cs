@@ -49,6 +49,24 @@ public sealed class ConnectionChangeTests : IAsyncLifetime
     }
 
     [Fact]
+    public async Task A_lost_connection_is_logged_once_with_its_reason_which_sends_name_too()
+    {
+        var log = new LogCollector();
+        var client = _server.MakeClient();
+        using var transport = new MqttClientTransport(client, logger: new Logger<MqttClientTransport>(log));
+        await _server.ConnectAsync(client, "ana");
+        await _server.Server.DisconnectClientAsync("ana", new MqttServerClientDisconnectOptions { ReasonCode = MqttDisconnectReasonCode.AdministrativeAction }).WithinDeadline();
+        await log.WaitForAsync(2503);
+
+        var error = await Assert.ThrowsAsync<IOException>(() => transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("a"), Some.Producer(), 1, "one") }, TestContext.Current.CancellationToken).AsTask());
+        await _server.ConnectAsync(client, "ana");
+
+        Assert.Equal(
+            $"The application's MQTT client lost its connection to {_server.EndPoint}. The broker ended the connection: AdministrativeAction. The application connects it again, because BatchKit does not.", error.Message);
+        Assert.Equal((1, 1), (log.Count(2503), log.Count(2504)));
+    }
+
+    [Fact]
     public async Task A_connection_that_the_application_ends_itself_is_not_reported()
     {
         var client = _server.MakeClient();

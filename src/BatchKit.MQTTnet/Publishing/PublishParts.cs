@@ -154,6 +154,8 @@ internal sealed class ClientWatch : IDisposable
 
     // Created at the first connection, when the broker's name is known.
     private ConnectionReporter? _reporter;
+    // Null until a connection is lost, and again when the client has another one.
+    private string? _lost;
     private int _connection;
     private uint _maxPacketBytes = uint.MaxValue;
 
@@ -173,6 +175,9 @@ internal sealed class ClientWatch : IDisposable
 
     /// <summary>A number that changes when the client begins to reconnect.</summary>
     public int Connection => Volatile.Read(ref _connection);
+
+    /// <summary>Why nothing can be sent while the client is not connected.</summary>
+    public string Fault => Volatile.Read(ref _lost) ?? "The application's MQTT client is not connected: call its ConnectAsync, because BatchKit does not connect it.";
 
     public uint MaxPacketBytes => Volatile.Read(ref _maxPacketBytes);
 
@@ -199,6 +204,8 @@ internal sealed class ClientWatch : IDisposable
         if (receiveMaximum < _setting)
             Log.WindowLimited(_logger, receiveMaximum.Value, _setting);
         Log.ClientConnected(_logger, _window.Size, MaxPacketBytes);
+        if (Interlocked.Exchange(ref _lost, null) is not null)
+            Log.ClientRestored(_logger, FindTarget(_client.Options));
         Open();
         return Task.CompletedTask;
     }
@@ -207,8 +214,13 @@ internal sealed class ClientWatch : IDisposable
     private Task OnDisconnectedAsync(MqttClientDisconnectedEventArgs occurrence)
     {
         var isOwn = occurrence is { Exception: null, Reason: MqttClientDisconnectReason.NormalDisconnection };
-        if (occurrence.ClientWasConnected && !isOwn)
-            Volatile.Read(ref _reporter)?.Lose(Describe(occurrence));
+        if (!occurrence.ClientWasConnected || isOwn)
+            return Task.CompletedTask;
+        var reason = Describe(occurrence);
+        var target = FindTarget(_client.Options);
+        Volatile.Write(ref _lost, $"The application's MQTT client lost its connection to {target}. {reason} The application connects it again, because BatchKit does not.");
+        Log.ClientLost(_logger, target, reason);
+        Volatile.Read(ref _reporter)?.Lose(reason);
         return Task.CompletedTask;
     }
 

@@ -47,10 +47,10 @@ internal sealed class BusLink : IDisposable
     public Exception? Failure => _failure;
 
     /// <summary>The same in a sentence.</summary>
-    public string? Fault => _failure is { } failure ? FailureText.MessageOf(FailureText.CauseOf(failure)) : null;
+    public string? Fault => _failure is { } failure ? Describe(failure) : null;
 
     /// <summary>What went wrong, and what to check.</summary>
-    public string Unreachable(Exception failure) => $"{_target} can't be reached: {FailureText.MessageOf(FailureText.CauseOf(failure)).TrimEnd('.')}. {Remedy}";
+    public string Unreachable(Exception failure) => $"{_target} can't be reached: {Describe(failure).TrimEnd('.')}. {Remedy}";
 
     /// <summary>Whether the connection is open.</summary>
     public bool IsOpen => _failure is null && _socket is { Connected: true };
@@ -103,7 +103,7 @@ internal sealed class BusLink : IDisposable
                 if (_failure is null)
                     ConnectionLog.Failed(_logger, "bus", Unreachable(exception));
                 _failure = exception;
-                Tell(FailureText.MessageOf(FailureText.CauseOf(exception)));
+                Tell(Describe(exception));
             }
 
             await Task.Delay(_options.ReconnectDelay, _timeProvider, _stopping.Token).ConfigureAwait(false);
@@ -117,6 +117,11 @@ internal sealed class BusLink : IDisposable
     public void Stop() => _stopping.Cancel();
 
     public void Dispose() => _stopping.Dispose();
+
+    // The client cancels its own calls at its limits.
+    private string Describe(Exception failure) => FailureText.CauseOf(failure) is var cause && cause is OperationCanceledException or TimeoutException
+        ? $"it did not answer in time ({nameof(MassTransitRabbitMqOptions.ConnectTimeout)} is {_options.ConnectTimeout})"
+        : FailureText.MessageOf(cause);
 
     private void Tell(string? reason)
     {

@@ -41,7 +41,7 @@ internal static class ServerFault
     {
         PostgresException or OperationCanceledException => Describe(exception),
         AggregateException { InnerExceptions: var all } => string.Join(' ', all.Select(Chain)),
-        NpgsqlException { InnerException: { } inner } => $"{FailureText.MessageOf(exception).TrimEnd('.')}: {Chain(inner)}",
+        NpgsqlException { InnerException: { } inner } when FailureText.MessageOf(inner) != FailureText.MessageOf(exception) => $"{FailureText.MessageOf(exception).TrimEnd('.')}: {Chain(inner)}",
         _ => $"{FailureText.MessageOf(exception).TrimEnd('.')}.",
     };
 

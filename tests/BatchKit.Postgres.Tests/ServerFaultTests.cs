@@ -43,6 +43,7 @@ public sealed class ServerFaultTests(PostgresFixture postgres)
         var several = new NpgsqlException("No suitable host was found.", new AggregateException(refused, new NpgsqlException("Failed to connect to 127.0.0.1:2", new TimeoutException())));
 
         Assert.Equal($"Failed to connect to 127.0.0.1:1: Connection refused. {Address}", ServerFault.Describe(refused));
+        Assert.Equal($"The operation has timed out. {Address}", ServerFault.Describe(new NpgsqlException("The operation has timed out", new TimeoutException("The operation has timed out"))));
         Assert.Equal(
             $"No suitable host was found: Failed to connect to 127.0.0.1:1: Connection refused. Failed to connect to 127.0.0.1:2: The operation has timed out. {Address}", ServerFault.Describe(several));
     }

@@ -127,16 +127,19 @@ public sealed class PostgresQueueTransport : IBatchTransport, IBlockingDisposabl
     /// <summary>Returns why the transport can't send now, or null when it can. Asks the server to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
     {
-        using var limit = new TimeLimit(_options.CommandTimeout, _timeProvider, cancellationToken);
+        var limit = new TimeLimit(_options.CommandTimeout, _timeProvider, cancellationToken);
+        var end = limit.Token;
+        var asking = IsReadOnlyAsync(limit);
         try
         {
-            await _gate.PassAsync(limit.Token).ConfigureAwait(false);
-            var isReadOnly = await IsReadOnlyAsync(limit.Token).ConfigureAwait(false);
+            // Not left to Npgsql: it tells the server of the cancellation first, and waits for that when the server accepts and answers nothing.
+            var isReadOnly = await asking.WaitAsync(end).ConfigureAwait(false);
             _reporter.Open();
             return isReadOnly ? $"{_target} is read-only: it is a standby, or was configured read-only." : null;
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
+            _ = asking.ContinueWith(static late => late.Exception, TaskScheduler.Default);
             return $"{_target} can't be used: {ServerFault.Describe(Evaluate(exception, limit))}";
         }
     }
@@ -202,6 +205,15 @@ public sealed class PostgresQueueTransport : IBatchTransport, IBlockingDisposabl
         var middle = first + (count / 2);
         await StoreAsync(batches, rows, first..middle, report, limit).ConfigureAwait(false);
         await StoreAsync(batches, rows, middle..(first + count), report, limit).ConfigureAwait(false);
+    }
+
+    private async Task<bool> IsReadOnlyAsync(TimeLimit limit)
+    {
+        using (limit)
+        {
+            await _gate.PassAsync(limit.Token).ConfigureAwait(false);
+            return await IsReadOnlyAsync(limit.Token).ConfigureAwait(false);
+        }
     }
 
     private Task<bool> IsReadOnlyAsync(CancellationToken stopping) => Detached.UseAsync(_dataSource, static async (connection, token) =>

@@ -76,6 +76,20 @@ public sealed class SendOutageTests(PostgresFixture postgres)
     }
 
     [Fact]
+    public async Task Health_is_told_at_the_time_limit_although_the_driver_waits_longer_for_a_silent_server()
+    {
+        await using var place = await SendingPlace.MakeOverProxyAsync(postgres, options => options.CommandTimeout = TimeSpan.FromSeconds(1), "Cancellation Timeout=60000");
+        // Its connection stays in the pool, for the next question.
+        Assert.Null(await place.Transport.FindFaultAsync(TestContext.Current.CancellationToken));
+
+        place.Proxy!.Stall();
+        var fault = await place.Transport.FindFaultAsync(TestContext.Current.CancellationToken).WaitAsync(TimeSpan.FromSeconds(15), TestContext.Current.CancellationToken);
+        place.Proxy.Resume();
+
+        Assert.EndsWith("can't be used: The server did not answer within 00:00:01 (CommandTimeout).", fault, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task Cuts_anywhere_in_the_way_to_the_server_store_each_batch_once()
     {
         await using var place = await SendingPlace.MakeOverProxyAsync(postgres);

@@ -232,6 +232,18 @@ internal sealed class WriterSegment
         if (!HasOutput)
             return;
         buffer.Writers.BeginMove();
+        try
+        {
+            Move(buffer);
+        }
+        finally
+        {
+            buffer.Writers.EndMove();
+        }
+    }
+
+    private void Move(HandleBuffer buffer)
+    {
         if (_batch is { } last)
             Chain(last);
         for (var batch = _firstFull; batch is not null;)
@@ -245,7 +257,6 @@ internal sealed class WriterSegment
         }
 
         _firstFull = _lastFull = null;
-        buffer.Writers.EndMove();
     }
 
     private void Reset()

@@ -12,7 +12,7 @@ public interface IBatchTransport
     /// <summary>Hands batches to the next hop, in order.</summary>
     /// <remarks>
     /// Completes when the next hop has them all: a publisher confirm, a committed row, a socket's queue. The batches and their memory are valid
-    /// until the returned task has ended; copy bytes that you need after that. Unacknowledged batches are sent again, unchanged, before newer ones. A transport may write to the same buffer, open scopes and flush; what it writes goes behind what is under way.
+    /// until the returned task has ended; copy bytes that you need after that. Unacknowledged batches are sent again, unchanged, before newer ones; those of busy receivers, before newer ones for these. A transport may write to the same buffer, open scopes and flush; what it writes goes behind what is under way.
     /// </remarks>
     /// <param name="batches">At least one batch. Dispatch sends those of one producer, an outbox those of several; each producer's numbers rise.</param>
     /// <param name="cancellationToken">Cancelled when the send takes too long or the buffer's drain limit has passed.</param>

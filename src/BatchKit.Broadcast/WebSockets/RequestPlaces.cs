@@ -1,19 +1,25 @@
 using System.Net;
 using BatchKit.Broadcast.Connections;
+using BatchKit.Broadcast.Tcp;
 using Microsoft.AspNetCore.Connections;
+using Microsoft.AspNetCore.Connections.Features;
 
 namespace BatchKit.Broadcast.WebSockets;
 
 /// <summary>The places of each address at an HTTP endpoint.</summary>
-internal sealed class RequestPlaces(int placesPerAddress)
+/// <param name="placesPerAddress">How many each address has.</param>
+/// <param name="mostHandles">How many file handles the process may have open; null where that is not known.</param>
+internal sealed class RequestPlaces(int placesPerAddress, int? mostHandles)
 {
     // Guards the dictionary.
     private readonly Lock _lock = new();
     private readonly Dictionary<IPAddress, int> _taken = [];
 
-    /// <summary>Serves a connection, or closes it when its address has no place left.</summary>
+    /// <summary>Serves a connection, or closes it when its address has no place left, or it has one of the last file handles.</summary>
     public async Task ServeAsync(ConnectionContext connection, ConnectionDelegate next)
     {
+        if (connection.Features.Get<IConnectionSocketFeature>()?.Socket is { } socket && HandleLimit.IsNear(socket, mostHandles))
+            return;
         if (connection.RemoteEndPoint is not IPEndPoint { Address: var address })
         {
             await next(connection).ConfigureAwait(false);

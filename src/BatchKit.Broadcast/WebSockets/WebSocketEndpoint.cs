@@ -58,6 +58,9 @@ internal sealed class WebSocketEndpoint(
 
         Log.TurnedAway(logger, isNearLimit ? "the process has nearly no file handles left (ulimit -n)" : $"the connection limit is reached, in total or for {address}");
         Log.ClientsTurnedAway(logger, transport.LogThrottle, transport.Options);
+        // It would else keep its connection, and its file handle, until the server's own limits end that.
+        if (HttpProtocol.IsHttp11(context.Request.Protocol) && !context.Response.HasStarted)
+            context.Response.Headers.Connection = "close";
         return WebSocketAdmission.RefuseAsync(context, StatusCodes.Status503ServiceUnavailable, "There are too many connections. Try again later.");
     }
 

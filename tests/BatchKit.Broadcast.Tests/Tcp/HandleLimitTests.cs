@@ -31,7 +31,7 @@ public sealed class HandleLimitTests
     }
 
     [Fact]
-    public async Task A_WebSocket_client_gets_503_then()
+    public async Task A_WebSocket_client_gets_503_then_and_its_connection_ends()
     {
         await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup());
         host.Transport.MostHandles = 0;
@@ -41,6 +41,7 @@ public sealed class HandleLimitTests
         using var served = await RawClient.ConnectAsync(host.EndPoint);
 
         Assert.StartsWith("HTTP/1.1 503 ", refused.Head);
+        await refused.ReadToEndAsync();
         Assert.StartsWith("HTTP/1.1 101 ", served.Head);
     }
 

@@ -1,6 +1,8 @@
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
+using BatchKit.Broadcast.WebSockets;
+using Microsoft.AspNetCore.Connections;
 
 namespace BatchKit.Broadcast.Tests.WebSockets;
 
@@ -62,6 +64,17 @@ public sealed class RequestPlaceTests
 
         Assert.Equal(3 * Limit, host.Transport.GetStatistics().Connections);
         clients.ForEach(static client => client.Dispose());
+    }
+
+    [Fact]
+    public async Task A_connection_with_one_of_the_last_file_handles_is_closed_at_once()
+    {
+        var places = new RequestPlaces(Limit, mostHandles: 0);
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Server = WebSocketHostSetup.Kestrel(listen => listen.Use(next => connection => places.ServeAsync(connection, next))) });
+
+        using var refused = await ConnectAsync(host, IPAddress.Loopback);
+
+        Assert.Equal(0, await refused.ReceiveAsync(new byte[1]).WithinDeadline());
     }
 
     private static Task<WebSocketHost> StartAsync() =>

@@ -167,6 +167,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             var open = await attempt.WaitAsync(either.Token).ConfigureAwait(false);
             _failure = null;
             _open = open;
+            open.Watch?.HasOpened();
             ConnectionLog.Connected(_logger, _connector.Purpose, Target);
             _reporter.Open();
             if (!open.Channel.IsOpen)
@@ -189,40 +190,27 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     {
         var connection = await _connector.ConnectAsync(cancellationToken).ConfigureAwait(false);
         IChannel? channel = null;
+        _alarm = RabbitMqAlarm.Of(connection);
+        var watch = new ConnectionWatch(connection, _connector, _logger);
         try
         {
-            Observe(connection);
+            watch.Start();
             // While a connection recovers itself, the client forgets a channel whose creation is cancelled, and the broker keeps it. The caller abandons this attempt at its time limit, and it ends itself later.
             channel = await connection.CreateChannelAsync(_channelOptions, _connector.OwnsConnections ? cancellationToken : CancellationToken.None).ConfigureAwait(false);
             cancellationToken.ThrowIfCancellationRequested();
             var ours = channel;
             channel.ChannelShutdownAsync += (_, reason) => OnChannelShutdownAsync(ours, reason);
             await _prepare(connection, channel, cancellationToken).ConfigureAwait(false);
-            return new OpenChannel(connection, channel, _timeProvider.GetTimestamp(), CreateLeave(connection));
+            return new OpenChannel(connection, channel, _timeProvider.GetTimestamp(), CreateLeave(watch), watch);
         }
         catch
         {
-            _closings.Start(connection, channel, CreateLeave(connection));
+            _closings.Start(connection, channel, CreateLeave(watch));
             throw;
         }
     }
 
-    private Action? CreateLeave(IConnection connection) => _connector.OwnsConnections ? null : () => Ignore(connection);
-
-    private void Observe(IConnection connection)
-    {
-        _alarm = RabbitMqAlarm.Of(connection);
-        connection.ConnectionBlockedAsync += OnBlockedAsync;
-        connection.ConnectionUnblockedAsync += OnUnblockedAsync;
-        connection.ConnectionShutdownAsync += OnShutdownAsync;
-    }
-
-    private void Ignore(IConnection connection)
-    {
-        connection.ConnectionBlockedAsync -= OnBlockedAsync;
-        connection.ConnectionUnblockedAsync -= OnUnblockedAsync;
-        connection.ConnectionShutdownAsync -= OnShutdownAsync;
-    }
+    private Action? CreateLeave(ConnectionWatch watch) => _connector.OwnsConnections ? null : watch.Leave;
 
     private IOException Remember(Exception exception, bool timedOut)
     {
@@ -233,25 +221,6 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         _failure = failure;
         _reporter.Lose(text);
         return failure;
-    }
-
-    private Task OnBlockedAsync(object sender, ConnectionBlockedEventArgs blocked)
-    {
-        Log.Blocked(_logger, Target, blocked.Reason);
-        return Task.CompletedTask;
-    }
-
-    private Task OnUnblockedAsync(object sender, AsyncEventArgs unblocked)
-    {
-        Log.Unblocked(_logger, Target);
-        return Task.CompletedTask;
-    }
-
-    private Task OnShutdownAsync(object sender, ShutdownEventArgs reason)
-    {
-        if (reason.Initiator != ShutdownInitiator.Application)
-            ConnectionLog.Lost(_logger, _connector.Purpose, Target, reason.ReplyText);
-        return Task.CompletedTask;
     }
 
     private Task OnChannelShutdownAsync(IChannel channel, ShutdownEventArgs reason)
@@ -267,7 +236,51 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 /// <param name="Channel">The channel.</param>
 /// <param name="OpenedTimestamp">The time stamp.</param>
 /// <param name="Leave">Removes BatchKit's event handlers from the application's connection; null for a connection that is closed with the channel.</param>
-internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp, Action? Leave);
+/// <param name="Watch">Logs what the broker says of the connection; null for none.</param>
+internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp, Action? Leave, ConnectionWatch? Watch = null);
+
+/// <summary>Logs what the broker says of one connection: its end once it has opened, and alarms.</summary>
+internal sealed class ConnectionWatch(IConnection connection, RabbitMqConnector connector, ILogger logger)
+{
+    private volatile bool _hasOpened;
+
+    public void Start()
+    {
+        connection.ConnectionBlockedAsync += OnBlockedAsync;
+        connection.ConnectionUnblockedAsync += OnUnblockedAsync;
+        connection.ConnectionShutdownAsync += OnShutdownAsync;
+    }
+
+    /// <summary>Its channel works. The client has a connection before the broker has let it in: the end of one that was refused is a failed attempt, which is logged once.</summary>
+    public void HasOpened() => _hasOpened = true;
+
+    /// <summary>Removes its event handlers.</summary>
+    public void Leave()
+    {
+        connection.ConnectionBlockedAsync -= OnBlockedAsync;
+        connection.ConnectionUnblockedAsync -= OnUnblockedAsync;
+        connection.ConnectionShutdownAsync -= OnShutdownAsync;
+    }
+
+    private Task OnBlockedAsync(object sender, ConnectionBlockedEventArgs blocked)
+    {
+        Log.Blocked(logger, connector.Target, blocked.Reason);
+        return Task.CompletedTask;
+    }
+
+    private Task OnUnblockedAsync(object sender, AsyncEventArgs unblocked)
+    {
+        Log.Unblocked(logger, connector.Target);
+        return Task.CompletedTask;
+    }
+
+    private Task OnShutdownAsync(object sender, ShutdownEventArgs reason)
+    {
+        if (_hasOpened && reason.Initiator != ShutdownInitiator.Application)
+            ConnectionLog.Lost(logger, connector.Purpose, connector.Target, reason.ReplyText);
+        return Task.CompletedTask;
+    }
+}
 
 /// <summary>Closes discarded connections and channels in the background while their successors already work. At the end it waits for all of them.</summary>
 internal sealed class RabbitMqClosings(TimeProvider timeProvider)

@@ -64,9 +64,10 @@ internal sealed class RabbitMqConnector
     /// <summary>Explains in a human-readable sentence why a connection could not be opened.</summary>
     public IOException Explain(Exception exception, bool timedOut)
     {
-        if (timedOut)
-            return new IOException($"{Target} did not answer within {_options.ConnectTimeout} ({nameof(RabbitMqOptions.ConnectTimeout)}). Check the address and the firewall, or raise the time.", exception);
         var cause = FindCause(exception);
+        // The limit of the last address ends at the same moment as that of all: two texts would take turns, and each turn be logged.
+        if (timedOut || cause is TimeoutException)
+            return new IOException($"{Target} did not answer within {_options.ConnectTimeout} ({nameof(RabbitMqOptions.ConnectTimeout)}). Check the address and the firewall, or raise the time.", exception);
         var text = cause switch
         {
             NodeTakenException or RabbitMqAlarmException => FailureText.MessageOf(cause),

@@ -3,6 +3,7 @@ using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.RabbitMQ;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
+using RabbitMQ.Client;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
@@ -82,6 +83,23 @@ public sealed class RabbitMqRightsTests(OwnRabbitMqFixture fixture) : IClassFixt
         path.Output.Write(Some.Connection(RabbitMqPath.Node), "line"u8);
 
         await Until.TrueAsync(() => path.Output.GetHealth().Reasons.Any(reason => reason.Contains($"refused for user '{_user}'. Give the user this right.", StringComparison.Ordinal)));
+    }
+
+    [Fact]
+    public async Task A_virtual_host_that_is_refused_again_and_again_is_logged_once()
+    {
+        var server = await fixture.GetAsync();
+        await server.AddUserAsync(_user, Password);
+        await server.ClearPermissionsAsync(_user);
+        var log = new LogCollector();
+        var options = RabbitMqSome.Options(server, options => (options.UserName, options.Password) = (_user, Password));
+        await using var connection = new RabbitMqConnection(options, "sender", new CreateChannelOptions(publisherConfirmationsEnabled: false, publisherConfirmationTrackingEnabled: false), static (_, _, _) => Task.CompletedTask, TimeProvider.System, log, metrics: null);
+
+        for (var attempt = 0; attempt < 5; attempt++)
+            await Assert.ThrowsAsync<IOException>(() => connection.OpenAsync(TestContext.Current.CancellationToken).AsTask());
+
+        Assert.Contains("access to vhost", Assert.Single(log.Entries).Text, StringComparison.Ordinal);
+        Assert.Equal(1, log.Count(221));
     }
 
     [Fact]

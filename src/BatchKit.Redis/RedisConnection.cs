@@ -76,7 +76,8 @@ internal sealed class RedisConnection : IBlockingDisposable
         {
             return null;
         }
-        catch (Exception exception) when (exception is RedisException or TimeoutException)
+        // The client cancels what waits for an answer when it gives the connection up.
+        catch (Exception exception) when (exception is RedisException or TimeoutException || (exception is OperationCanceledException && !cancellationToken.IsCancellationRequested))
         {
             // The client ends an answer that never comes later.
             _ = answer.ContinueWith(static late => late.Exception, TaskScheduler.Default);

@@ -111,7 +111,7 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
             _tooLarge = new RefusedSize(frame.Bytes.Length, TimeProvider.System.GetTimestamp());
             throw TooLarge(frame, exception);
         }
-        catch (Exception exception) when (exception is RedisException or TimeoutException)
+        catch (Exception exception) when (exception is RedisException or TimeoutException or OperationCanceledException)
         {
             throw new FrameRefusedException($"{_connection.Target} did not accept the frame: {FailureText.MessageOf(exception)}", exception);
         }

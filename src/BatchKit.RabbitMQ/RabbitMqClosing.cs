@@ -1,4 +1,5 @@
 using BatchKit.Diagnostics;
+using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
@@ -22,12 +23,14 @@ internal static class RabbitMqClosing
         return refused ?? FindReason(exception, NotFound, $"no exchange '{exchange}' ");
     }
 
-    /// <summary>Says in a sentence what the broker forbids, or has with other arguments, and what to change; null when it closed the channel for another reason.</summary>
+    /// <summary>Says in a sentence what the broker forbids, or has with other arguments, and what to change, or that the connection ended; null when it closed the channel for another reason.</summary>
     public static string? Explain(Exception exception) => FailureText.Find<OperationInterruptedException>(exception)?.ShutdownReason switch
     {
         { ReplyCode: AccessRefused, ReplyText: var text } => $"{text.TrimEnd('.')}. Give the user this right.",
         { ReplyCode: PreconditionFailed, ReplyText: var text } when text.Contains("inequivalent arg", StringComparison.Ordinal) =>
             $"{text.TrimEnd('.')}. Delete what has other arguments, or set the options to match it.",
+        // The client's own text has a stack trace.
+        { Initiator: ShutdownInitiator.Library, ReplyText: var text } => $"The connection ended: {text.TrimEnd('.')}.",
         _ => null,
     };
 

@@ -130,6 +130,26 @@ public sealed class BrokerFaultTests(OwnRabbitMqFixture own) : IClassFixture<Own
     }
 
     [Fact]
+    public async Task A_send_over_a_connection_that_is_reset_fails_with_one_line()
+    {
+        var server = await own.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, proxy.Port));
+        var errors = new List<string>();
+
+        // Not each reset finds the send on its way.
+        for (var number = 1; errors.Count < 5; number++)
+        {
+            var sending = node.Transport.SendAsync(new[] { Some.Batch(Some.Connection(1), Some.Producer(), number, "line") }, TestContext.Current.CancellationToken).AsTask();
+            proxy.ResetAll();
+            if (await Record.ExceptionAsync(() => sending.WithinDeadline()) is { } error)
+                errors.Add(error.Message);
+        }
+
+        Assert.All(errors, static error => Assert.DoesNotContain("\n", error, StringComparison.Ordinal));
+    }
+
+    [Fact]
     public async Task A_frozen_broker_holds_no_send_past_its_limit()
     {
         var server = await own.GetAsync();

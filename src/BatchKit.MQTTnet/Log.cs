@@ -20,6 +20,9 @@ internal static partial class Log
     [LoggerMessage(2504, LogLevel.Information, "The application's MQTT client is connected to {Target} again.")]
     public static partial void ClientRestored(ILogger logger, string target);
 
+    [LoggerMessage(2505, LogLevel.Information, "The application's MQTT client is no longer connected to {Target}: the broker closed the connection, or the application ended it. Sends are retried until the application has connected it again.")]
+    public static partial void ClientEnded(ILogger logger, string target);
+
     [LoggerMessage(2510, LogLevel.Warning,
         "The queue of the subscriber '{ClientId}' had no capacity for {MinCapacity} messages within {SlowSubscriberTimeout}: sends no longer wait for it, and the server drops its messages when the queue is full.")]
     public static partial void SubscriberGivenUp(ILogger logger, string clientId, int minCapacity, TimeSpan slowSubscriberTimeout);

@@ -74,8 +74,10 @@ public sealed class ConnectionChangeTests : IAsyncLifetime
         await _server.ConnectAsync(client);
 
         await client.DisconnectAsync(new MqttClientDisconnectOptions()).WithinDeadline();
+        var error = await Assert.ThrowsAsync<IOException>(() => transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("a"), Some.Producer(), 1, "one") }, TestContext.Current.CancellationToken).AsTask());
         await _server.ConnectAsync(client);
 
+        Assert.Contains("The broker closed the connection, or the application ended it. The application connects it again", error.Message, StringComparison.Ordinal);
         Assert.Equal([BrokerConnectionState.Connected], Changes.Select(change => change.State));
     }
 

@@ -210,15 +210,21 @@ internal sealed class ClientWatch : IDisposable
         return Task.CompletedTask;
     }
 
-    // MQTTnet also calls this after a failed attempt to connect, and after the application's own disconnect, then without an error.
+    // MQTTnet also calls this after a failed attempt to connect, and without an error both after the application's own disconnect and when the broker closes the connection without a DISCONNECT.
     private Task OnDisconnectedAsync(MqttClientDisconnectedEventArgs occurrence)
     {
-        var isOwn = occurrence is { Exception: null, Reason: MqttClientDisconnectReason.NormalDisconnection };
-        if (!occurrence.ClientWasConnected || isOwn)
+        if (!occurrence.ClientWasConnected)
             return Task.CompletedTask;
-        var reason = Describe(occurrence);
         var target = FindTarget(_client.Options);
+        var mayBeOwn = occurrence is { Exception: null, Reason: MqttClientDisconnectReason.NormalDisconnection };
+        var reason = mayBeOwn ? "The broker closed the connection, or the application ended it." : Describe(occurrence);
         Volatile.Write(ref _lost, $"The application's MQTT client lost its connection to {target}. {reason} The application connects it again, because BatchKit does not.");
+        if (mayBeOwn)
+        {
+            Log.ClientEnded(_logger, target);
+            return Task.CompletedTask;
+        }
+
         Log.ClientLost(_logger, target, reason);
         Volatile.Read(ref _reporter)?.Lose(reason);
         return Task.CompletedTask;

@@ -24,7 +24,9 @@ internal sealed class Renewal(ReceiverParts parts)
                 if (held.Count > 0 && !settled.IsCancellationRequested)
                     await RenewAsync(held, settled).ConfigureAwait(false);
                 (failures, pause) = (0, parts.Options.ClaimTimeLimit / RenewalsPerLimit);
-                parts.Health.Succeeded(this);
+                // When the receiver stops, no other task may be left that fails, and with nothing in hand nothing was asked.
+                if (held.Count > 0 || !parts.Stop.Stopping.IsCancellationRequested)
+                    parts.Health.Succeeded(this);
             }
             catch (Exception) when (settled.IsCancellationRequested)
             {

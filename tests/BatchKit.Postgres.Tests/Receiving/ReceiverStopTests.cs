@@ -1,3 +1,6 @@
+using BatchKit.TestServers.Network;
+using Npgsql;
+
 namespace BatchKit.Postgres.Tests.Receiving;
 
 public sealed class ReceiverStopTests(PostgresFixture fixture)
@@ -42,6 +45,29 @@ public sealed class ReceiverStopTests(PostgresFixture fixture)
         Assert.Equal("b:0 c:0", await scene.Claims.WaitingAsync());
         Assert.Equal(0, await scene.Claims.CountAsync("claims"));
         Assert.Equal((1, 2, 0), (scene.Statistics.CompletedMessages, scene.Statistics.ReleasedMessages, scene.Statistics.RetriedMessages));
+    }
+
+    [Fact]
+    public async Task A_stop_while_the_server_is_away_does_not_say_that_receiving_works_again()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var handler = ScriptedHandler.Gated(out var began, out var open);
+        var address = new NpgsqlConnectionStringBuilder(server.ConnectionString) { Host = "127.0.0.1", Port = proxy.Port };
+        await using var overProxy = NpgsqlDataSource.Create(address);
+        await using var scene = await ReceiverScene.OpenAsync(
+            fixture, handler, static options => (options.StopTimeout, options.ClaimTimeLimit) = (TimeSpan.FromMilliseconds(50), TimeSpan.FromSeconds(1)), overProxy);
+        await scene.Claims.InsertAsync("a");
+        await scene.StartAsync();
+        await began.WithinDeadline();
+
+        proxy.ForwardTo(FreePort.Take(1)[0]);
+        proxy.ResetAll();
+        await scene.Log.WaitForAsync(2626);
+        await scene.StopAsync();
+        open.TrySetResult();
+
+        Assert.Equal((1, 0), (scene.Log.Count(2621), scene.Log.Count(2622)));
     }
 
     [Fact]

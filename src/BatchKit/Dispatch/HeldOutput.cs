@@ -11,6 +11,9 @@ internal sealed class HeldOutput(BufferSettings settings, IBatchTransport transp
     private readonly List<HeldSend> _sends = [];
     private FrameReceivers _receivers = new();
 
+    // Since when some receiver has been busy, coarsely; null when none is.
+    private long? _since;
+
     // Read by the health check under no lock.
     private volatile PartitionFailure? _longest;
 
@@ -21,9 +24,6 @@ internal sealed class HeldOutput(BufferSettings settings, IBatchTransport transp
 
     /// <summary>How often what is tried again was tried before.</summary>
     public int Attempts => Retried?.Failure.Attempts ?? 0;
-
-    /// <summary>Since when some receiver has been busy, coarsely; zero when none is. What waits behind it was not tried, but is as old as if it had been.</summary>
-    public long Since { get; private set; }
 
     /// <summary>When the next one is tried again, as a stamp of the clock; null when nothing is held.</summary>
     public long? Due => IsEmpty ? null : _sends.Min(static send => send.Due);
@@ -57,9 +57,9 @@ internal sealed class HeldOutput(BufferSettings settings, IBatchTransport transp
     public void Add(HeldSend send, Exception failure, int attempts, long beganAt, TimeSpan delay)
     {
         var now = settings.Clock.Now;
-        send.Due = settings.Clock.After(delay);
+        (send.Due, send.BeganAt) = (settings.Clock.After(delay), beganAt);
         send.Failure = new PartitionFailure(Retried?.Failure.Since ?? now, now, attempts, failure);
-        Since = Since == 0 ? beganAt : Since;
+        _since ??= beganAt;
         _sends.Add(send);
         _receivers.Add(send.Receivers);
         Forget();
@@ -69,7 +69,7 @@ internal sealed class HeldOutput(BufferSettings settings, IBatchTransport transp
     public void Recover()
     {
         if (Retried is not null)
-            Since = 0;
+            _since = IsEmpty ? null : _sends.Min(static send => send.BeganAt);
         Forget();
     }
 
@@ -81,14 +81,18 @@ internal sealed class HeldOutput(BufferSettings settings, IBatchTransport transp
     }
 
     /// <summary>Nothing is left that could be sent now.</summary>
-    public void OnIdle() => Since = IsEmpty ? 0 : Since;
+    public void OnIdle() => _since = IsEmpty ? null : _since;
+
+    /// <summary>When the attempts began of what has failed now, coarsely. What waited behind a busy receiver was not tried, but is as old as if it had been.</summary>
+    /// <param name="beganAt">When the send that failed began.</param>
+    public long FindBegin(long beganAt) => Retried?.BeganAt ?? _since ?? beganAt;
 
     /// <summary>Whether a queued batch must wait for something that is held. What comes after it for its own receivers then waits for it.</summary>
     public bool MustWait(RoutedBatch batch)
     {
         if (IsEmpty)
             return false;
-        var destination = transport.GetDestination(batch.Content.Handle);
+        var destination = HeldSend.FindDestination(transport, batch);
         if (!_receivers.Overlap(destination))
             return false;
         _receivers.Add(destination);
@@ -123,13 +127,29 @@ internal sealed class HeldSend(IBatchTransport transport)
     /// <summary>When it is tried again, as a stamp of the clock.</summary>
     public long Due { get; set; }
 
+    /// <summary>When its first attempt began, coarsely.</summary>
+    public long BeganAt { get; set; }
+
     /// <summary>Takes a batch that was not taken, or that comes after one for the same receivers.</summary>
     public void Add(RoutedBatch batch)
     {
         _batches.Add(batch);
-        Receivers.Add(transport.GetDestination(batch.Content.Handle));
+        Receivers.Add(FindDestination(transport, batch));
     }
 
     /// <summary>Whether a batch that comes later in the same send must wait too.</summary>
-    public bool MustWait(RoutedBatch batch) => _batches.Count > 0 && Receivers.Overlap(transport.GetDestination(batch.Content.Handle));
+    public bool MustWait(RoutedBatch batch) => _batches.Count > 0 && Receivers.Overlap(FindDestination(transport, batch));
+
+    public static FrameDestination FindDestination(IBatchTransport transport, RoutedBatch batch)
+    {
+        try
+        {
+            return transport.GetDestination(batch.Content.Handle);
+        }
+        catch (Exception)
+        {
+            // It is asked under the partition's lock, where nothing may be thrown. What may go anywhere waits for everyone, so no order breaks.
+            return FrameDestination.All;
+        }
+    }
 }

@@ -261,7 +261,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     {
         Counters.CountFailedSend();
         if (!Health.HasFailed)
-            _halving.Begin(Held.Since != 0 ? Held.Since : _beganAt);
+            _halving.Begin(Held.FindBegin(_beganAt));
         if (observation is not null && _send.IsDecided(failure, _isTooOld, _halving.IsRouteDown))
             observation.Dispose();
         var decided = SettleDecided(failure);

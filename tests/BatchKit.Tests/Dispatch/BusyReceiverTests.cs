@@ -1,5 +1,6 @@
 using System.Globalization;
 using BatchKit.Testing;
+using BatchKit.Tests.Support;
 using BatchKit.TestSupport;
 using BatchKit.Transports;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
@@ -129,6 +130,21 @@ public sealed class BusyReceiverTests : IAsyncDisposable
     }
 
     [Fact]
+    public void It_is_given_up_in_time_although_another_recovers_again_and_again()
+    {
+        _queues.Full.Add(1);
+        Write(_first, "old");
+        for (var second = 0; second < 140; second++)
+        {
+            _ = second % 10 < 5 ? _queues.Full.Add(3) : _queues.Full.Remove(3);
+            Write(_third, "line");
+            _clock.Advance(TimeSpan.FromSeconds(1));
+        }
+
+        Assert.Equal(1, _buffer.GetStatistics().FailedMessages);
+    }
+
+    [Fact]
     public void Health_is_degraded_with_the_reason_until_it_takes_them()
     {
         _queues.Full.Add(1);
@@ -241,6 +257,21 @@ public sealed class BusyReceiverTests : IAsyncDisposable
         Assert.Equal(["a", "c"], _queues.Texts(1));
     }
 
+    [Fact]
+    public async Task A_transport_that_does_not_know_its_destinations_lets_nothing_pass_and_loses_nothing()
+    {
+        await using var buffer = new OutputBuffer(new UnknownDestinations(_queues.CreateTransport()), Options, timeProvider: _clock);
+        _queues.Full.Add(1);
+        Write(buffer, _first, "a");
+        Write(buffer, _second, "b");
+        var meanwhile = _queues.Texts(2).Count;
+
+        _queues.Full.Clear();
+        _clock.Advance(Options.MaxRetryDelay);
+
+        Assert.Equal((0, 1, 1), (meanwhile, _queues.Texts(1).Count, _queues.Texts(2).Count));
+    }
+
     [Theory]
     [InlineData(1)]
     [InlineData(2)]
@@ -303,41 +334,12 @@ public sealed class BusyReceiverTests : IAsyncDisposable
         await stopping;
     }
 
-    /// <summary>A broker with a queue for each of three nodes, some of which are full. A receiver drops what it had before.</summary>
-    private sealed class FullQueues
+    private sealed class UnknownDestinations(FrameTransport next) : IBatchTransport
     {
-        private readonly Dictionary<int, List<(long Number, string Text)>> _queues = new() { [1] = [], [2] = [], [3] = [] };
+        public bool SendsWithoutBlocking => true;
 
-        public HashSet<int> Full { get; } = [];
+        public FrameDestination GetDestination(OutputHandle handle) => throw new InvalidOperationException("It does not know.");
 
-        public int Refusals { get; private set; }
-
-        public IReadOnlyList<string> Texts(int node) => [.. _queues[node].Select(static message => message.Text)];
-
-        public FrameTransport CreateTransport() => new(PublishAsync, new FrameTransportOptions { PublishesWithoutBlocking = true });
-
-        // Like a fanout exchange: the queues that are not full get the frame, and the publisher is told of those that are.
-        private ValueTask PublishAsync(OutgoingFrame frame, CancellationToken cancellationToken)
-        {
-            int[] nodes = frame.Destination.IsAll ? [1, 2, 3] : [frame.Destination.Node];
-            foreach (var node in nodes.Where(node => !Full.Contains(node)))
-                Receive(_queues[node], frame.Bytes);
-            if (!nodes.Any(Full.Contains))
-                return ValueTask.CompletedTask;
-            Refusals++;
-            throw new FrameNotTakenException($"The queue of node {nodes.First(Full.Contains)} is full.");
-        }
-
-        private static void Receive(List<(long Number, string Text)> queue, ReadOnlyMemory<byte> frame)
-        {
-            using var received = FrameReader.Read(frame);
-            foreach (var batch in received.Batches.Span)
-            {
-                if (queue.Count > 0 && queue[^1].Number >= batch.Number)
-                    continue;
-                for (var index = 0; index < batch.Count; index++)
-                    queue.Add((batch.Number, System.Text.Encoding.UTF8.GetString(batch[index].Payload.Span)));
-            }
-        }
+        public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken) => next.SendAsync(batches, cancellationToken);
     }
 }

@@ -237,7 +237,10 @@ public sealed class StopTests
             // On a busy machine the writers' end alone takes longer than the ten seconds that a stop has by default.
             var buffer = new OutputBuffer(transport, new OutputBufferOptions
             {
-                MaxBufferedBytes = 65_536, MaxMessageBytes = 1024, Overflow = OverflowPolicy.DropOldest, DrainTimeout = TimeSpan.FromMinutes(5),
+                MaxBufferedBytes = 65_536,
+                MaxMessageBytes = 1024,
+                Overflow = OverflowPolicy.DropOldest,
+                DrainTimeout = TimeSpan.FromMinutes(5),
             });
             buffer.Write(_handle, "under way");
             await stalled.EnteredAsync();

@@ -69,11 +69,14 @@ public sealed class ConnectionChangeTests : IAsyncLifetime
     [Fact]
     public async Task A_connection_that_the_application_ends_itself_is_not_reported()
     {
+        var log = new LogCollector();
         var client = _server.MakeClient();
-        using var transport = Make(client);
+        using var transport = new MqttClientTransport(client, new MqttClientTransportOptions { ConnectionChanged = Add }, new Logger<MqttClientTransport>(log));
         await _server.ConnectAsync(client);
 
+        // The client tells of it only after the call.
         await client.DisconnectAsync(new MqttClientDisconnectOptions()).WithinDeadline();
+        await log.WaitForAsync(2505);
         var error = await Assert.ThrowsAsync<IOException>(() => transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("a"), Some.Producer(), 1, "one") }, TestContext.Current.CancellationToken).AsTask());
         await _server.ConnectAsync(client);
 

@@ -5,6 +5,9 @@ namespace BatchKit.Buffering;
 /// <summary>The handles whose scopes held something back since they were last looked at, so that a writer that waits for capacity need not walk all handles.</summary>
 internal sealed class HeldHandles(BufferSettings settings)
 {
+    // A lock that nothing hangs in is free much sooner.
+    private const int LongestWaitMilliseconds = 1;
+
     private readonly Lock _gate = new();
     private readonly LinkedList<HandleBuffer> _handles = [];
 
@@ -34,11 +37,14 @@ internal sealed class HeldHandles(BufferSettings settings)
             Remove(handle);
     }
 
-    /// <summary>Flushes what the handles hold.</summary>
+    /// <summary>Flushes what the handles hold. A handle whose encoder hangs has its lock, and keeps what it holds: the caller waits a millisecond for it at most.</summary>
     public void FlushAll(FlushReason reason)
     {
         foreach (var handle in Snapshot())
         {
+            if (!handle.Gate.TryEnter(LongestWaitMilliseconds))
+                continue;
+            handle.Gate.Exit();
             handle.Flush(reason);
             settings.CountLook();
             lock (handle.Gate)

@@ -132,4 +132,34 @@ public sealed class CapacityWaitTests
             seen = before;
         }
     }
+
+    [Fact]
+    public async Task A_write_that_waits_for_capacity_gets_it_although_an_encoder_hangs_in_another_handle_that_holds_some()
+    {
+        using var released = new ManualResetEventSlim();
+        var entered = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        await using var buffer = new OutputBuffer(new CollectingTransport(), new OutputBufferOptions { MaxBufferedBytes = 4096, MaxMessageBytes = 1000, MaxBatchBytes = 1004, Overflow = OverflowPolicy.Wait });
+        var hangs = Some.Connection();
+        using var scope = buffer.BeginBufferingScope(hangs);
+        buffer.Write(hangs, "held");
+        var hanging = Task.Factory.StartNew(
+            () => buffer.Write(hangs, maxBytes: 10, released, (_, end) =>
+            {
+                entered.SetResult();
+                end.Wait(Deadline.Time);
+                return 0;
+            }),
+            CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        await entered.Task.WithinDeadline();
+
+        await Task.Run(async () =>
+        {
+            using var all = buffer.BeginBufferingScope();
+            for (var message = 0; message < 20; message++)
+                await buffer.WriteAsync(Some.Connection(), new byte[900]);
+        }).WithinDeadline();
+
+        released.Set();
+        await hanging.WithinDeadline();
+    }
 }

@@ -149,7 +149,7 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
                 : TrySendAsync(frame, cancellationToken))).ConfigureAwait(false);
             results.AddRange(answers);
             heldUp.AddRange(run.Where((_, place) => answers[place].Outcome == FrameOutcome.NotTaken).Select(static frame => frame.Destination));
-            if (Array.Exists(answers, static answer => answer.Outcome == FrameOutcome.Unknown || answer.Error is FrameUnfitException))
+            if (Array.Exists(answers, static answer => answer.Outcome == FrameOutcome.Unknown || (answer.Error is FrameUnfitException && answer.Outcome != FrameOutcome.Refused)))
                 break;
         }
 

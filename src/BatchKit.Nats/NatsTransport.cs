@@ -212,8 +212,10 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
                 _topology.Subject(frame.Destination), frame.Bytes, NatsRawSerializer<ReadOnlyMemory<byte>>.Default, Once, cancellationToken: cancellationToken).ConfigureAwait(false);
             if (answer.Error is { ErrCode: MessageTooLarge } tooLarge)
                 throw new FrameRefusedException($"The stream {_topology.Stream} takes no frame of {frame.Bytes.Length} bytes: {tooLarge.Description}");
+            if (answer.Error is { } full && full.Description?.Contains("per subject", StringComparison.OrdinalIgnoreCase) == true)
+                throw new FrameNotTakenException($"The stream {_topology.Stream} takes nothing for {frame.Destination} now: {full.Description}");
             if (answer.Error is { } error)
-                throw new FrameNotTakenException(_fault = $"The stream {_topology.Stream} did not store the frame: {error.Description}");
+                throw new IOException(_fault = $"The stream {_topology.Stream} did not store the frame: {error.Description}");
             _fault = null;
         }
         catch (Exception exception) when (exception is NatsException or TimeoutException)

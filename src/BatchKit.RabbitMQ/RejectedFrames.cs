@@ -42,6 +42,8 @@ internal sealed class RejectedFrames
     {
         if (outcome == FrameOutcome.NotTaken)
             ImmutableInterlocked.Update(ref _destinations, static (all, rejected) => all.Add(rejected), destination);
+        else if (destination == FrameDestination.All && outcome == FrameOutcome.Acknowledged && !_destinations.IsEmpty)
+            _destinations = [];
         else if (!_destinations.IsEmpty)
             ImmutableInterlocked.Update(ref _destinations, static (all, taken) => all.Remove(taken), destination);
     }

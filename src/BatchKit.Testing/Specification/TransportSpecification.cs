@@ -335,7 +335,7 @@ public abstract class TransportSpecification : ProcessSpecification
             catch (Exception failure) when (failures < maxFailures)
             {
                 Assert.DoesNotContain(BatchOutcome.Refused, batches.Select((_, index) => OutcomeOf(failure, index)));
-                batches = [.. batches.Where((_, index) => OutcomeOf(failure, index) == BatchOutcome.Unacknowledged)];
+                batches = [.. batches.Where((_, index) => OutcomeOf(failure, index) is BatchOutcome.Unacknowledged or BatchOutcome.Busy)];
                 if (batches.Length == 0)
                     return;
             }

@@ -93,7 +93,7 @@ public abstract class TransportTest : IAsyncLifetime
             catch (Exception failure) when (sending.IsCompleted && failures < maxFailures)
             {
                 refused.AddRange(batches.Where((_, index) => OutcomeOf(failure, index) == BatchOutcome.Refused));
-                MessageBatch[] left = [.. batches.Where((_, index) => OutcomeOf(failure, index) == BatchOutcome.Unacknowledged)];
+                MessageBatch[] left = [.. batches.Where((_, index) => OutcomeOf(failure, index) is BatchOutcome.Unacknowledged or BatchOutcome.Busy)];
                 failures = left.Length < batches.Length ? 0 : failures;
                 batches = left;
                 await Task.Delay(TimeSpan.FromMilliseconds(20), TimeProvider.System);

@@ -184,8 +184,21 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
     }
 
     // The wait can be cancelled; the flush itself happens when the lock is free.
-    private static Task FlushOnPoolAsync(HandleBuffer handle, CancellationToken cancellationToken) =>
-        Task.Run(async () => await handle.FlushAsync(ReportedLosses.OfWait, cancellationToken).ConfigureAwait(false), CancellationToken.None).WaitAsync(cancellationToken);
+    private static Task FlushOnPoolAsync(HandleBuffer handle, CancellationToken cancellationToken)
+    {
+        var flush = Task.Run(
+            async () =>
+            {
+                // No one waits any more to whom a loss could be reported.
+                if (cancellationToken.IsCancellationRequested)
+                    handle.Flush(FlushReason.Requested);
+                else
+                    await handle.FlushAsync(ReportedLosses.OfWait, cancellationToken).ConfigureAwait(false);
+            },
+            CancellationToken.None);
+        _ = flush.ContinueWith(static ended => ended.Exception, CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
+        return flush.WaitAsync(cancellationToken);
+    }
 
     private static async Task StopOnPoolAsync(HandleBuffer handle)
     {

@@ -10,6 +10,7 @@ internal sealed class HeldHandles(BufferSettings settings)
 
     private readonly Lock _gate = new();
     private readonly LinkedList<HandleBuffer> _handles = [];
+    private readonly HashSet<HandleBuffer> _late = [];
 
     /// <summary>Adds a handle that is not in the list; call it under the handle's lock.</summary>
     public void Add(HandleBuffer handle)
@@ -37,22 +38,52 @@ internal sealed class HeldHandles(BufferSettings settings)
             Remove(handle);
     }
 
-    /// <summary>Flushes what the handles hold. A handle whose encoder hangs has its lock, and keeps what it holds: the caller waits a millisecond for it at most.</summary>
+    /// <summary>Flushes what the handles hold. An encoder that hangs has its handle's lock: the caller waits a millisecond for it at most, and that handle is flushed on the pool when the lock is free.</summary>
     public void FlushAll(FlushReason reason)
     {
         foreach (var handle in Snapshot())
         {
-            if (!handle.Gate.TryEnter(LongestWaitMilliseconds))
-                continue;
-            handle.Gate.Exit();
-            handle.Flush(reason);
-            settings.CountLook();
-            lock (handle.Gate)
+            if (handle.Gate.TryEnter(LongestWaitMilliseconds))
             {
-                if (!handle.Output.HasHeld && !handle.Writers.HaveOutput)
-                    Remove(handle);
+                handle.Gate.Exit();
+                Flush(handle, reason);
+            }
+            else if (AddLate(handle))
+            {
+                _ = FlushLateAsync(handle, reason);
             }
         }
+    }
+
+    private void Flush(HandleBuffer handle, FlushReason reason)
+    {
+        handle.Flush(reason);
+        settings.CountLook();
+        lock (handle.Gate)
+        {
+            if (!handle.Output.HasHeld && !handle.Writers.HaveOutput)
+                Remove(handle);
+        }
+    }
+
+    private async Task FlushLateAsync(HandleBuffer handle, FlushReason reason)
+    {
+        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
+        lock (handle.Gate)
+        {
+            // Who asks from here on finds the lock taken, and is served by the flush below, or asks again.
+            lock (_gate)
+                _late.Remove(handle);
+        }
+
+        Flush(handle, reason);
+    }
+
+    // One thread of the pool at most waits for a handle.
+    private bool AddLate(HandleBuffer handle)
+    {
+        lock (_gate)
+            return _late.Add(handle);
     }
 
     private HandleBuffer[] Snapshot()

@@ -198,7 +198,12 @@ internal sealed class WriterSegment
         where TPayload : struct, IMessagePayload, allows ref struct
     {
         if (_batch is { } last && buffer.Output.IsFull(last, header is null ? cost : cost - last.SharedBytesOf(header)))
+        {
+            buffer.Writers.BeginMove();
             Chain(last);
+            buffer.Writers.EndMove();
+        }
+
         var batch = _batch ?? buffer.Writers.Begin(ref buffer.Output);
         var written = batch.Append(ref payload, header, prepaid: 0);
         if (written < 0)

@@ -7,7 +7,7 @@ namespace BatchKit.Dispatch;
 /// <remarks>What was sent already is here; what was written after it for the same receivers waits in the partition's queue. Its lists are guarded by the partition's lock.</remarks>
 internal sealed class HeldOutput(BufferSettings settings, IBatchTransport transport)
 {
-    // No two of them have a receiver in common, because output for a receiver that is held is not sent.
+    // No two of them have a receiver in common, so each is tried by itself.
     private readonly List<HeldSend> _sends = [];
     private FrameReceivers _receivers = new();
 
@@ -59,18 +59,23 @@ internal sealed class HeldOutput(BufferSettings settings, IBatchTransport transp
         var now = settings.Clock.Now;
         (send.Due, send.BeganAt) = (settings.Clock.After(delay), beganAt);
         send.Failure = new PartitionFailure(Retried?.Failure.Since ?? now, now, attempts, failure);
-        _since ??= beganAt;
+        foreach (var other in _sends.FindAll(other => other.Receivers.Overlap(send.Receivers)))
+        {
+            send.Merge(other);
+            _sends.Remove(other);
+        }
+
+        _since ??= send.BeganAt;
         _sends.Add(send);
         _receivers.Add(send.Receivers);
         Forget();
     }
 
-    /// <summary>What was tried again has arrived.</summary>
-    public void Recover()
+    /// <summary>A whole send has arrived.</summary>
+    public void Acknowledge()
     {
-        if (Retried is not null)
+        if (_since is not null)
             _since = IsEmpty ? null : _sends.Min(static send => send.BeganAt);
-        Forget();
     }
 
     /// <summary>What was tried again has been settled, or is held again.</summary>
@@ -85,7 +90,9 @@ internal sealed class HeldOutput(BufferSettings settings, IBatchTransport transp
 
     /// <summary>When the attempts began of what has failed now, coarsely. What waited behind a busy receiver was not tried, but is as old as if it had been.</summary>
     /// <param name="beganAt">When the send that failed began.</param>
-    public long FindBegin(long beganAt) => Retried?.BeganAt ?? _since ?? beganAt;
+    /// <param name="failure">Why it failed.</param>
+    public long FindBegin(long beganAt, Exception failure) =>
+        Retried?.BeganAt ?? (failure is BatchSendException partial && partial.Outcomes.Contains(BatchOutcome.Busy) ? _since : null) ?? beganAt;
 
     /// <summary>Whether a queued batch must wait for something that is held. What comes after it for its own receivers then waits for it.</summary>
     public bool MustWait(RoutedBatch batch)
@@ -135,6 +142,16 @@ internal sealed class HeldSend(IBatchTransport transport)
     {
         _batches.Add(batch);
         Receivers.Add(FindDestination(transport, batch));
+    }
+
+    /// <summary>Takes what another one has: they share a receiver, whose numbers must rise.</summary>
+    public void Merge(HeldSend other)
+    {
+        _batches.AddRange(other._batches);
+        _batches.Sort(static (one, two) => one.Number.CompareTo(two.Number));
+        Receivers.Add(other.Receivers);
+        Failure = Failure with { Since = Math.Min(Failure.Since, other.Failure.Since) };
+        BeganAt = Math.Min(BeganAt, other.BeganAt);
     }
 
     /// <summary>Whether a batch that comes later in the same send must wait too.</summary>

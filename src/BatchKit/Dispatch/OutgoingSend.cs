@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using System.Runtime.InteropServices;
 using BatchKit.Batches;
 using BatchKit.Transports;
@@ -35,7 +36,11 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     }
 
     /// <summary>Sets how many batches the next attempt has.</summary>
-    public void Offer(int batches) => _withheld = _count - batches;
+    public void Offer(int batches)
+    {
+        Debug.Assert(batches >= 0 && batches <= _count, "An attempt has batches of its send only.");
+        _withheld = _count - batches;
+    }
 
     /// <summary>Seals the batches that still took unscoped writes.</summary>
     /// <returns>How many of them it had to seal.</returns>

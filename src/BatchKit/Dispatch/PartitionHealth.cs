@@ -28,7 +28,11 @@ internal sealed class PartitionHealth(BufferSettings settings)
     public void Fail(int attempts, Exception cause) => _failure = Extend(_failure, attempts, cause);
 
     /// <summary>A part of a failing send has arrived.</summary>
-    public void Progress() => _failure = _failure! with { Attempts = 1 };
+    public void Progress()
+    {
+        _failure = _failure! with { Attempts = 1 };
+        Acknowledge();
+    }
 
     /// <summary>The failures are over.</summary>
     /// <returns>What they were; null when there were none.</returns>
@@ -40,10 +44,16 @@ internal sealed class PartitionHealth(BufferSettings settings)
         return past;
     }
 
-    /// <summary>The next hop has refused batches of a send.</summary>
-    /// <param name="cause">Why.</param>
-    /// <param name="hasProgress">True when it took others of that send.</param>
-    public void Refuse(Exception cause, bool hasProgress) => _refusal = hasProgress ? null : Extend(_refusal, (_refusal?.Attempts ?? 0) + 1, cause);
+    /// <summary>The next hop has answered to a part of a send.</summary>
+    /// <param name="refusal">Why it refused some; null when it refused none that count.</param>
+    /// <param name="hasProgress">True when it took some.</param>
+    public void Note(Exception? refusal, bool hasProgress)
+    {
+        if (hasProgress)
+            Acknowledge();
+        else if (refusal is not null)
+            _refusal = Extend(Recent(_refusal), (Recent(_refusal)?.Attempts ?? 0) + 1, refusal);
+    }
 
     /// <summary>The next hop has taken a send.</summary>
     public void Acknowledge()

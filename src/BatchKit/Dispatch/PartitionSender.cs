@@ -223,6 +223,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     {
         _send.SettleAll(SettlementOutcome.Acknowledged, failure: null);
         Health.Acknowledge();
+        Held.Acknowledge();
         Recover();
     }
 
@@ -261,7 +262,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     {
         Counters.CountFailedSend();
         if (!Health.HasFailed)
-            _halving.Begin(Held.FindBegin(_beganAt));
+            _halving.Begin(Held.FindBegin(_beganAt, failure));
         if (observation is not null && _send.IsDecided(failure, _isTooOld, _halving.IsRouteDown))
             observation.Dispose();
         var decided = SettleDecided(failure);
@@ -302,12 +303,10 @@ internal sealed class PartitionSender : IAsyncDisposable
     {
         var held = new HeldSend(_transport);
         var decided = _send.SettleDecided(failure, _isTooOld, _halving.IsRouteDown, held);
-        if (decided.Refused > 0 && failure is not BatchSendException { DestinationsAreGone: true })
-        {
-            Health.Refuse(failure, hasProgress: decided.Acknowledged > 0);
+        var refuses = decided.Refused > 0 && failure is not BatchSendException { DestinationsAreGone: true };
+        Health.Note(refuses ? failure : null, hasProgress: decided.Acknowledged > 0);
+        if (refuses)
             _settings.Logger.BatchesRefused(_settings.LogThrottle, RouteName, decided.Refused, failure);
-        }
-
         if (decided.RefusedMessages > 0)
             _settings.Logger.MessagesRefused(_settings.LogThrottle, RouteName, decided.RefusedMessages, failure);
         if (decided.GivenUp > 0)
@@ -340,7 +339,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     {
         if ((Health.Recover() ?? Held.Retried?.Failure) is not { } failure)
             return;
-        Held.Recover();
+        Held.Forget();
         _settings.Logger.SendRecovered(_settings.LogThrottle, RouteName, failure.Attempts, _settings.Clock.ElapsedSince(failure.Since));
     }
 }

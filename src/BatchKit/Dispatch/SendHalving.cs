@@ -36,7 +36,8 @@ internal struct SendHalving
     {
         _givenUpAlone = 0;
         _hasAcknowledged = true;
-        _suspects = Math.Max(0, _suspects - batches);
+        // What busy receivers hold back has left the send too.
+        _suspects = Math.Clamp(_suspects - batches, 0, left);
         return _suspects == 0 ? left : HalfOf(_suspects);
     }
 

@@ -256,6 +256,9 @@ internal sealed class FrameReceivers
         _nodes.UnionWith(others._nodes);
     }
 
+    /// <summary>Whether one of them is one of the others.</summary>
+    public bool Overlap(FrameReceivers others) => (_isAll && others._nodes.Count > 0) || (others._isAll && _nodes.Count > 0) || _nodes.Overlaps(others._nodes);
+
     /// <summary>Whether one of them may get what goes to the destination; see <see cref="FrameDestination.Shares"/>.</summary>
     public bool Overlap(FrameDestination destination) => _isAll || (destination.IsAll ? _nodes.Count > 0 : _nodes.Contains(destination.Node));
 }

@@ -49,6 +49,7 @@ public interface IBatchTransport
     int MaxSendBytes => int.MaxValue;
 
     /// <summary>Which receivers get a handle's output; those of all nodes by default. While some take nothing (<see cref="BatchOutcome.Busy"/>), only output that none of them gets is sent.</summary>
+    /// <remarks>It is called under a lock of the buffer: return at once, don't throw, and don't use the buffer.</remarks>
     /// <param name="handle">The handle. The answer must not change.</param>
     FrameDestination GetDestination(OutputHandle handle) => FrameDestination.All;
 

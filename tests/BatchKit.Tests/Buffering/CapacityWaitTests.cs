@@ -137,20 +137,11 @@ public sealed class CapacityWaitTests
     public async Task A_write_that_waits_for_capacity_gets_it_although_an_encoder_hangs_in_another_handle_that_holds_some()
     {
         using var released = new ManualResetEventSlim();
-        var entered = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         await using var buffer = new OutputBuffer(new CollectingTransport(), new OutputBufferOptions { MaxBufferedBytes = 4096, MaxMessageBytes = 1000, MaxBatchBytes = 1004, Overflow = OverflowPolicy.Wait });
         var hangs = Some.Connection();
         using var scope = buffer.BeginBufferingScope(hangs);
-        buffer.Write(hangs, "held");
-        var hanging = Task.Factory.StartNew(
-            () => buffer.Write(hangs, maxBytes: 10, released, (_, end) =>
-            {
-                entered.SetResult();
-                end.Wait(Deadline.Time);
-                return 0;
-            }),
-            CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
-        await entered.Task.WithinDeadline();
+        var hanging = HangAsync(buffer, hangs, released);
+        await hanging.Entered.WithinDeadline();
 
         await Task.Run(async () =>
         {
@@ -160,6 +151,42 @@ public sealed class CapacityWaitTests
         }).WithinDeadline();
 
         released.Set();
-        await hanging.WithinDeadline();
+        await hanging.Ended.WithinDeadline();
+    }
+
+    [Fact]
+    public async Task A_write_that_waits_for_capacity_gets_what_handles_hold_whose_encoders_are_slow()
+    {
+        using var released = new ManualResetEventSlim();
+        await using var buffer = new OutputBuffer(new CollectingTransport(), new OutputBufferOptions { MaxBufferedBytes = 4096, MaxBufferedBytesPerHandle = 2048, MaxMessageBytes = 1000, MaxBatchBytes = 1004, Overflow = OverflowPolicy.Wait });
+        OutputHandle[] slow = [Some.Connection(), Some.Connection()];
+        using var first = buffer.BeginBufferingScope(slow[0]);
+        using var second = buffer.BeginBufferingScope(slow[1]);
+        var encoding = slow.Select(handle => HangAsync(buffer, handle, released)).ToArray();
+        await Task.WhenAll(encoding.Select(static one => one.Entered)).WithinDeadline();
+
+        var waiting = Task.Run(() => buffer.WriteAsync(Some.Connection(), new byte[900]).AsTask());
+        await Until.TrueAsync(() => buffer.GetStatistics().WaitingWrites == 1);
+        released.Set();
+
+        await waiting.WithinDeadline();
+        await Task.WhenAll(encoding.Select(static one => one.Ended)).WithinDeadline();
+    }
+
+    // Fills the handle's scope, and hangs in an encoder until it is released.
+    private static (Task Entered, Task Ended) HangAsync(OutputBuffer buffer, OutputHandle handle, ManualResetEventSlim released)
+    {
+        var entered = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        buffer.Write(handle, new byte[900]);
+        buffer.Write(handle, new byte[900]);
+        var ended = Task.Factory.StartNew(
+            () => buffer.Write(handle, maxBytes: 10, released, (_, end) =>
+            {
+                entered.SetResult();
+                end.Wait(Deadline.Time);
+                return 0;
+            }),
+            CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        return (entered.Task, ended);
     }
 }

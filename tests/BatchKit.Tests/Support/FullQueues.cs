@@ -12,6 +12,9 @@ internal sealed class FullQueues
 
     public int Refusals { get; private set; }
 
+    /// <summary>True while the broker can't be reached.</summary>
+    public bool IsAway { get; set; }
+
     public IReadOnlyList<string> Texts(int node) => [.. _queues[node].Select(static message => message.Text)];
 
     public FrameTransport CreateTransport() => new(PublishAsync, new FrameTransportOptions { PublishesWithoutBlocking = true });
@@ -19,6 +22,8 @@ internal sealed class FullQueues
     // Like a fanout exchange: the queues that are not full get the frame, and the publisher is told of those that are.
     private ValueTask PublishAsync(OutgoingFrame frame, CancellationToken cancellationToken)
     {
+        if (IsAway)
+            throw new IOException("The broker is away.");
         int[] nodes = frame.Destination.IsAll ? [1, 2, 3] : [frame.Destination.Node];
         foreach (var node in nodes.Where(node => !Full.Contains(node)))
             Receive(_queues[node], frame.Bytes);

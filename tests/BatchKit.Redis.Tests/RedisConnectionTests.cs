@@ -26,6 +26,7 @@ public sealed class RedisConnectionTests(RedisFixture redis)
 
         var first = await FailAsync(transport);
         await Until.TrueAsync(() => _changes.LastOrDefault() == BrokerConnectionState.Restored);
+        await Until.TrueAsync(() => CanSendAsync(transport));
         for (var number = 0; number < 3; number++)
         {
             Assert.Equal(first.Message, (await FailAsync(transport)).Message);
@@ -33,7 +34,9 @@ public sealed class RedisConnectionTests(RedisFixture redis)
         }
 
         Assert.Contains("Lower RedisOptions.MaxFrameBytes, or raise the server's proto-max-bulk-len.", first.Message, StringComparison.Ordinal);
-        Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], _changes);
+
+        // The client may tell of one lost connection twice. Each of the four frames would cost one.
+        Assert.InRange(_changes.Count(static change => change == BrokerConnectionState.Lost), 1, 2);
     }
 
     [Fact]
@@ -44,14 +47,28 @@ public sealed class RedisConnectionTests(RedisFixture redis)
         await using var transport = new RedisTransport(Watch(await redis.NewOptionsAsync(proxy.Port)));
         await SendAsync(transport, bytes: 1);
 
-        // The client may say that it is connected again before it says that it was not.
+        // The client may say that it is connected again before it says that it was not, and before it is.
         for (var resets = 1; resets <= 20; resets++)
         {
+            await Until.TrueAsync(() => CanSendAsync(transport));
             proxy.ResetAll();
             await Until.TrueAsync(() => _changes.Count > 2 * resets);
         }
 
-        Assert.Equal(BrokerConnectionState.Restored, _changes.Last());
+        await Until.TrueAsync(() => _changes.Last() == BrokerConnectionState.Restored);
+    }
+
+    private static async Task<bool> CanSendAsync(RedisTransport transport)
+    {
+        try
+        {
+            await SendAsync(transport, bytes: 1);
+            return true;
+        }
+        catch (BatchSendException)
+        {
+            return false;
+        }
     }
 
     private RedisOptions Watch(RedisOptions options)

@@ -139,7 +139,7 @@ internal sealed class NatsLink : IBlockingDisposable
     private static string Name(string urls) => string.Join(", ", urls.Split(',', StringSplitOptions.TrimEntries)
         .Select(static url => url[(url.LastIndexOf('@') + 1)..].Replace("nats://", "", StringComparison.Ordinal).TrimEnd('/')));
 
-    // What the client says of a server that is away names only its addresses again.
+    // The client's text for a server that is away only repeats its addresses.
     private string Explain(Exception exception) => (exception.InnerException ?? exception) switch
     {
         NatsServerException refused => $"{Target} refused the connection: {FailureText.MessageOf(refused).TrimEnd('.')}. {_remedy}",

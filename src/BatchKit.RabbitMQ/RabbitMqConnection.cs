@@ -236,10 +236,10 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 /// <param name="Channel">The channel.</param>
 /// <param name="OpenedTimestamp">The time stamp.</param>
 /// <param name="Leave">Removes BatchKit's event handlers from the application's connection; null for a connection that is closed with the channel.</param>
-/// <param name="Watch">Logs what the broker says of the connection; null for none.</param>
+/// <param name="Watch">Logs its end and its alarms; null for none.</param>
 internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp, Action? Leave, ConnectionWatch? Watch = null);
 
-/// <summary>Logs what the broker says of one connection: its end once it has opened, and alarms.</summary>
+/// <summary>Logs the end of one connection, once it has opened, and its alarms.</summary>
 internal sealed class ConnectionWatch(IConnection connection, RabbitMqConnector connector, ILogger logger)
 {
     private volatile bool _hasOpened;

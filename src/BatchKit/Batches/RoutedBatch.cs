@@ -63,6 +63,13 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
         }
     }
 
+    /// <summary>Adds its messages, unless another route counts them, and the bytes that it takes.</summary>
+    public void AddTo(ref (long Messages, long Bytes) pending)
+    {
+        pending.Messages += StandsForContent ? Content.Count : 0;
+        pending.Bytes += Content.Cost;
+    }
+
     /// <summary>Gets the messages of its sealed content, if one is left.</summary>
     public void Take(OutputHandle handle, in BatchMemory memory)
     {

@@ -13,8 +13,8 @@ namespace BatchKit.Buffering;
 /// </remarks>
 internal sealed class HandleBuffer : ITimedHold
 {
-    // Of a reading. A lock that nothing hangs in is free much sooner.
-    private const int LongestWaitMilliseconds = 1;
+    /// <summary>How long a reading, or a writer that needs capacity, waits for the lock. One that nothing hangs in is free much sooner.</summary>
+    public const int LongestWaitMilliseconds = 1;
 
     private static long _lastId;
 

@@ -174,10 +174,10 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
             ExceptionDispatchInfo.Throw(cancellation);
     }
 
-    // An encoder that hangs has its handle's lock. Neither the other handles, nor the caller, nor the next ticks wait for it.
-    private static bool IsFree(HandleBuffer handle)
+    /// <summary>False while an encoder that hangs has its handle's lock: neither the other handles, nor the caller, nor the next ticks wait for it.</summary>
+    public static bool IsFree(HandleBuffer handle, int waitMilliseconds = 0)
     {
-        if (!handle.Gate.TryEnter())
+        if (!handle.Gate.TryEnter(waitMilliseconds))
             return false;
         handle.Gate.Exit();
         return true;

@@ -5,9 +5,6 @@ namespace BatchKit.Buffering;
 /// <summary>The handles whose scopes held something back since they were last looked at, so that a writer that waits for capacity need not walk all handles.</summary>
 internal sealed class HeldHandles(BufferSettings settings)
 {
-    // A lock that nothing hangs in is free much sooner.
-    private const int LongestWaitMilliseconds = 1;
-
     private readonly Lock _gate = new();
     private readonly LinkedList<HandleBuffer> _handles = [];
     private readonly HashSet<HandleBuffer> _late = [];
@@ -43,15 +40,10 @@ internal sealed class HeldHandles(BufferSettings settings)
     {
         foreach (var handle in Snapshot())
         {
-            if (handle.Gate.TryEnter(LongestWaitMilliseconds))
-            {
-                handle.Gate.Exit();
+            if (HandleTable.IsFree(handle, HandleBuffer.LongestWaitMilliseconds))
                 Flush(handle, reason);
-            }
             else if (AddLate(handle))
-            {
                 _ = FlushLateAsync(handle, reason);
-            }
         }
     }
 

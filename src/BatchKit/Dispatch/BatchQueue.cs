@@ -66,14 +66,10 @@ internal struct BatchQueue
 
     public readonly (long Messages, long Bytes) CountPending()
     {
-        var (messages, bytes) = (0L, 0L);
+        var pending = (Messages: 0L, Bytes: 0L);
         for (var batch = First; batch is not null; batch = batch.Next)
-        {
-            messages += batch.StandsForContent ? batch.Content.Count : 0;
-            bytes += batch.Content.Cost;
-        }
-
-        return (messages, bytes);
+            batch.AddTo(ref pending);
+        return pending;
     }
 
     /// <summary>Leaves <see cref="Next"/> where it is: it waits for a busy receiver, and those after it may pass.</summary>

@@ -108,14 +108,10 @@ internal sealed class HeldOutput(BufferSettings settings, IBatchTransport transp
 
     public (long Messages, long Bytes) CountPending()
     {
-        var (messages, bytes) = (0L, 0L);
+        var pending = (Messages: 0L, Bytes: 0L);
         foreach (var batch in _sends.SelectMany(static send => send.Batches))
-        {
-            messages += batch.StandsForContent ? batch.Content.Count : 0;
-            bytes += batch.Content.Cost;
-        }
-
-        return (messages, bytes);
+            batch.AddTo(ref pending);
+        return pending;
     }
 }
 

@@ -82,16 +82,14 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     public (long Messages, long Bytes) CountPending()
     {
         var count = Volatile.Read(ref _count);
-        var (messages, bytes) = (0L, 0L);
+        var pending = (Messages: 0L, Bytes: 0L);
         foreach (var batch in _batches.AsSpan(0, Math.Min(count, _batches.Length)))
         {
-            if (batch is not RoutedBatch { IsSettled: false } routed)
-                continue;
-            messages += routed.StandsForContent ? routed.Content.Count : 0;
-            bytes += routed.Content.Cost;
+            if (batch is RoutedBatch { IsSettled: false } routed)
+                routed.AddTo(ref pending);
         }
 
-        return (messages, bytes);
+        return pending;
     }
 
     /// <summary>Drops the references to settled batches that its array still has: a thread may keep its last handle, and through it this partition.</summary>

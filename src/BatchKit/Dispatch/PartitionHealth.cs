@@ -64,7 +64,7 @@ internal sealed class PartitionHealth(BufferSettings settings)
 
     private PartitionFailure Extend(PartitionFailure? past, int attempts, Exception cause) => new(past?.Since ?? settings.Clock.Now, settings.Clock.Now, attempts, cause);
 
-    // Null once the last attempt is longer ago than two attempts can be apart: nothing was left to send, whether the outage lasts is not known, and the next one begins anew.
+    // Null once the last attempt is longer ago than two attempts can be apart: nothing was left to send, whether the outage lasts is not known, and the next failure is a new one.
     private PartitionFailure? Recent(PartitionFailure? last) =>
         last is not null && settings.Clock.ElapsedSince(last.At) < 2 * (settings.SendTimeout + settings.MaxRetryDelay) ? last : null;
 }

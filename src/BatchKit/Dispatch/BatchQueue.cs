@@ -72,6 +72,15 @@ internal struct BatchQueue
         return pending;
     }
 
+    /// <summary>Whether <see cref="Next"/> fits into a send. What a scope held leaves in one: a send does not begin it when only a part of it fits.</summary>
+    public readonly bool NextFits(long bytes, int batches, long maxBytes, int maxBatches)
+    {
+        var next = Next!;
+        if (next.RunLength > 1 && next.RunLength <= maxBatches && next.CountRunBytes() is var runBytes && runBytes <= maxBytes)
+            return batches + next.RunLength <= maxBatches && bytes + runBytes <= maxBytes;
+        return batches < maxBatches && bytes + next.Content.FrameBytes <= maxBytes;
+    }
+
     /// <summary>Leaves <see cref="Next"/> where it is: it waits for a busy receiver, and those after it may pass.</summary>
     public void Pass() => _passed = Next;
 

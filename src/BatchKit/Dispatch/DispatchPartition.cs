@@ -26,6 +26,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
     private LingerQueue _lingering;
     private bool _isTimed;
     private bool _isUnscoped;
+    private bool _triesHeldNext;
     private long _sentAt;
     private TaskCompletionSource? _idle;
 
@@ -292,25 +293,33 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
     {
         lock (_gate)
         {
-            if (_sender.TakeHeld())
-            {
-                _queue.Rewind();
+            // They take turns: so many receivers may be busy that one of them is due at any time.
+            _triesHeldNext = !_triesHeldNext;
+            if ((_triesHeldNext && TakeHeld()) || TakeQueued() || TakeHeld())
                 return true;
-            }
-
-            var (bytes, batches) = (0L, 0);
-            while (SkipBusy() && (batches == 0 || Fits(_queue.Next!, bytes, batches)))
-            {
-                var batch = _queue.Dequeue();
-                bytes += batch.Content.FrameBytes;
-                batches++;
-                _sender.Take(batch);
-            }
-
-            if (batches == 0)
-                GoIdle();
-            return batches > 0;
+            GoIdle();
+            return false;
         }
+    }
+
+    private bool TakeHeld()
+    {
+        var isTaken = _sender.TakeHeld();
+        if (isTaken)
+            _queue.Rewind();
+        return isTaken;
+    }
+
+    private bool TakeQueued()
+    {
+        var bytes = 0L;
+        while (SkipBusy() && (!_sender.HasBatches || _queue.NextFits(bytes, _sender.Batches, _sender.MaxSendBytes, _settings.MaxSendBatches)))
+        {
+            bytes += _queue.Next!.Content.FrameBytes;
+            _sender.Take(_queue.Dequeue());
+        }
+
+        return _sender.HasBatches;
     }
 
     // False when nothing is left that may be sent now.
@@ -329,15 +338,6 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
         _sender.OnIdle();
         CompleteIdleWhenEmpty();
         WaitForTime();
-    }
-
-    // What a scope held leaves in one send: a send does not begin it when only a part of it fits.
-    private bool Fits(RoutedBatch next, long bytes, int batches)
-    {
-        var (maxBytes, maxBatches) = (_sender.MaxSendBytes, _settings.MaxSendBatches);
-        if (next.RunLength > 1 && next.RunLength <= maxBatches && next.CountRunBytes() is var runBytes && runBytes <= maxBytes)
-            return batches + next.RunLength <= maxBatches && bytes + runBytes <= maxBytes;
-        return batches < maxBatches && bytes + next.Content.FrameBytes <= maxBytes;
     }
 
     private void CompleteIdleWhenEmpty()

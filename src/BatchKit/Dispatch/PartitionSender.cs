@@ -55,7 +55,9 @@ internal sealed class PartitionSender : IAsyncDisposable
     /// <summary>What busy receivers did not take. Only the sender changes it; read it under the partition's lock.</summary>
     public HeldOutput Held { get; }
 
-    public bool HasBatches => _send.Count > 0;
+    public int Batches => _send.Count;
+
+    public bool HasBatches => Batches > 0;
 
     /// <summary>True once the drain limit has passed: nothing more is sent.</summary>
     public bool IsAborted => _deadline.IsAborted;

@@ -12,6 +12,9 @@ internal sealed class FullQueues
 
     public int Refusals { get; private set; }
 
+    /// <summary>Called with each refusal's number before the publisher is told of it.</summary>
+    public Action<int>? Refusing { get; set; }
+
     /// <summary>True while the broker can't be reached.</summary>
     public bool IsAway { get; set; }
 
@@ -30,6 +33,7 @@ internal sealed class FullQueues
         if (!nodes.Any(Full.Contains))
             return ValueTask.CompletedTask;
         Refusals++;
+        Refusing?.Invoke(Refusals);
         throw new FrameNotTakenException($"The queue of node {nodes.First(Full.Contains)} is full.");
     }
 

@@ -58,17 +58,30 @@ public sealed class NatsConsumerTests(NatsFixture nats)
         await ArrivesAgainAsync(sender, receiver);
     }
 
-    /// <summary>Writes until a line arrives: the server keeps none while there is no consumer.</summary>
     private static async Task ArrivesAgainAsync(NatsNode sender, NatsNode receiver)
     {
+        try
+        {
+            await WriteUntilOneArrivesAsync(sender, receiver);
+        }
+        catch (TimeoutException late)
+        {
+            throw new TimeoutException($"The sender says: {(await sender.GetHealthAsync()).Description} The receiver says: {(await receiver.GetHealthAsync()).Description}", late);
+        }
+
+        await receiver.WaitUntilHealthyAsync();
+        await sender.WriteAsync(receiver.Connection, "last");
+        await Until.TrueAsync(() => receiver.Arrived.TextsFor(receiver.Connection).Contains("last"));
+    }
+
+    // The server keeps no line while there is no consumer.
+    private static Task WriteUntilOneArrivesAsync(NatsNode sender, NatsNode receiver)
+    {
         var line = 0;
-        await Until.TrueAsync(() =>
+        return Until.TrueAsync(() =>
         {
             sender.Output.Write(receiver.Connection, $"after {++line}");
             return receiver.Arrived.TextsFor(receiver.Connection).Any(static text => text.StartsWith("after", StringComparison.Ordinal));
         });
-        await receiver.WaitUntilHealthyAsync();
-        await sender.WriteAsync(receiver.Connection, "last");
-        await Until.TrueAsync(() => receiver.Arrived.TextsFor(receiver.Connection).Contains("last"));
     }
 }

@@ -85,7 +85,7 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
         var frames = FramePlan.Create(batches, _limit.Bytes, Options.DestinationNode, _signer);
-        return frames.Count == 1 ? SendOneAsync(frames[0], batches, cancellationToken) : SendRunsAsync(frames, batches, cancellationToken);
+        return frames.Count == 1 ? SendOneAsync(frames[0], batches, cancellationToken) : SendInTurnAsync(frames, batches, cancellationToken);
     }
 
     /// <summary>Accepts no more sends. It does not stop the bus.</summary>
@@ -108,19 +108,6 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
             _reporter.Lose(reason);
     }
 
-    /// <summary>Groups frames in runs. The frames of a run have no receiver in common, so they may be sent at the same time; a run begins when the one before it is confirmed.</summary>
-    internal static List<List<PlannedFrame>> DivideIntoRuns(IReadOnlyList<PlannedFrame> frames)
-    {
-        var runs = new List<List<PlannedFrame>>();
-        for (int first = 0, count; first < frames.Count; first += count)
-        {
-            count = FramePlan.CountApart(frames, first);
-            runs.Add([.. frames.Skip(first).Take(count)]);
-        }
-
-        return runs;
-    }
-
     private async ValueTask SendOneAsync(PlannedFrame frame, ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         try
@@ -137,29 +124,21 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
         }
     }
 
-    private async ValueTask SendRunsAsync(IReadOnlyList<PlannedFrame> frames, ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    private async ValueTask SendInTurnAsync(IReadOnlyList<PlannedFrame> frames, ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
-        var results = new List<FrameResult>();
-        var heldUp = new List<FrameDestination>();
-        foreach (var run in DivideIntoRuns(frames))
-        {
-            // If a receiver got a frame of this run first, it would later drop the missing ones as repeats.
-            var answers = await Task.WhenAll(run.ConvertAll(frame => heldUp.Exists(frame.Destination.Shares)
-                ? Task.FromResult(new FrameResult(FrameOutcome.NotTaken))
-                : TrySendAsync(frame, cancellationToken))).ConfigureAwait(false);
-            results.AddRange(answers);
-            heldUp.AddRange(run.Where((_, place) => answers[place].Outcome == FrameOutcome.NotTaken).Select(static frame => frame.Destination));
-            if (Array.Exists(answers, static answer => answer.Outcome == FrameOutcome.Unknown || (answer.Error is FrameUnfitException && answer.Outcome != FrameOutcome.Refused)))
-                break;
-        }
-
-        if (results.TrueForAll(static result => result.Outcome == FrameOutcome.Acknowledged))
+        var results = await FrameTurns.PublishAsync(frames, run => TrySendAsync(run, cancellationToken), HoldUp).ConfigureAwait(false);
+        if (Array.TrueForAll(results, static result => result.Outcome == FrameOutcome.Acknowledged))
             return;
-        results.AddRange(Enumerable.Repeat(new FrameResult(FrameOutcome.NotTaken), frames.Count - results.Count));
-        if (!results.Exists(static result => result.Error is FrameUnfitException && result.Outcome != FrameOutcome.Refused))
+        if (!Array.Exists(results, MayFitAlone))
             throw FrameReport.ToException("The bus", frames, results, batches.Length);
         await SendEachAsync(batches, cancellationToken).ConfigureAwait(false);
     }
+
+    // Without an answer nothing is known of the connection, and a frame with a batch that the broker never takes is divided before anything else is sent.
+    private static FrameDestination? HoldUp(FrameDestination destination, FrameResult result) =>
+        result.Outcome == FrameOutcome.Unknown || MayFitAlone(result) ? FrameDestination.All : result.Outcome == FrameOutcome.NotTaken ? destination : null;
+
+    private static bool MayFitAlone(FrameResult result) => result.Error is FrameUnfitException && result.Outcome != FrameOutcome.Refused;
 
     /// <summary>Sends each batch as a separate frame, in order, so that a batch that the broker never takes does not affect the others.</summary>
     private async ValueTask SendEachAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
@@ -195,6 +174,9 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
             await Task.Delay(ChannelPause, _timeProvider, cancellationToken).ConfigureAwait(false);
         }
     }
+
+    private async ValueTask<FrameResult[]> TrySendAsync(PlannedFrame[] frames, CancellationToken cancellationToken) =>
+        await Task.WhenAll(Array.ConvertAll(frames, frame => TrySendAsync(frame, cancellationToken))).ConfigureAwait(false);
 
     private async Task<FrameResult> TrySendAsync(PlannedFrame frame, CancellationToken cancellationToken)
     {

@@ -97,12 +97,12 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
         if (_wasExchangeMissing)
             ThrowIfUnbound(frames);
         var results = await PublishAllAsync(frames, open, cancellationToken).ConfigureAwait(false);
-        _proven = Array.Exists(results, IsHeldUp) ? null : open;
+        _proven = Array.Exists(results, static result => HoldUp(default, result) is not null) ? null : open;
         var isDoubtful = _rejected.Note(frames, results, open);
         if (Array.TrueForAll(results, static result => result.Outcome == FrameOutcome.Acknowledged))
             return;
         if (Array.Exists(results, static result => result.Outcome == FrameOutcome.Unknown))
-            _connection.Discard(open, "A publish was not confirmed.");
+            _connection.Discard(open, NotConfirmed);
         else if (isDoubtful && _timeProvider.GetElapsedTime(open.OpenedTimestamp) >= ChannelTrial)
             _connection.Discard(open, "The broker rejected a publish.");
         if (!Array.Exists(results, static result => RabbitMqClosing.IsUnfit(result.Error)))
@@ -149,35 +149,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
     private ValueTask<FrameResult[]> PublishAllAsync(IReadOnlyList<PlannedFrame> frames, OpenChannel open, CancellationToken cancellationToken) =>
         frames.Count == 1 || (IsProven(open) && !_rejected.Concern(frames))
             ? WaitAsync(Publish(frames, open), open, cancellationToken)
-            : PublishInTurnAsync(frames, open, cancellationToken);
-
-    /// <summary>Publishes each frame after those that share a receiver with it are answered, and none behind one that is held up, because receivers would later drop that one as a repeat.</summary>
-    private async ValueTask<FrameResult[]> PublishInTurnAsync(IReadOnlyList<PlannedFrame> frames, OpenChannel open, CancellationToken cancellationToken)
-    {
-        var results = new FrameResult[frames.Count];
-        Array.Fill(results, new FrameResult(FrameOutcome.NotTaken));
-        var heldUp = new List<FrameDestination>();
-        for (int first = 0, count; first < results.Length; first += count)
-        {
-            count = FramePlan.CountApart(frames, first);
-            int[] places = [.. Enumerable.Range(first, count).Where(place => !heldUp.Exists(frames[place].Destination.Shares))];
-            if (places.Length == 0)
-                continue;
-            var answers = await WaitAsync(Publish(Array.ConvertAll(places, place => frames[place]), open), open, cancellationToken).ConfigureAwait(false);
-            for (var index = 0; index < answers.Length; index++)
-            {
-                results[places[index]] = answers[index];
-                if (IsHeldUp(answers[index]))
-                    heldUp.Add(frames[places[index]].Destination);
-            }
-
-            // Without an answer nothing is known of the connection either.
-            if (Array.Exists(answers, static answer => answer.Outcome == FrameOutcome.Unknown))
-                break;
-        }
-
-        return results;
-    }
+            : FrameTurns.PublishAsync(frames, run => WaitAsync(Publish(run, open), open, cancellationToken), HoldUp);
 
     private bool IsProven(OpenChannel open) => _proven == open && _timeProvider.GetElapsedTime(open.OpenedTimestamp) >= ChannelTrial;
 
@@ -189,8 +161,9 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
         return publishes;
     }
 
-    /// <summary>True when the broker rejected a frame that it may take later, or did not answer. A frame that it returned holds up no other.</summary>
-    private static bool IsHeldUp(FrameResult result) => result.Outcome == FrameOutcome.Unknown || result.Error is PublishException { IsReturn: false };
+    // Without an answer nothing is known of the connection. A frame that the broker rejected it may take later; one that it returned holds up no other.
+    private static FrameDestination? HoldUp(FrameDestination destination, FrameResult result) =>
+        result.Outcome == FrameOutcome.Unknown ? FrameDestination.All : result.Error is PublishException { IsReturn: false } ? destination : null;
 
     /// <summary>Sends each batch alone, in order, over a separate channel, so that a batch that the broker never takes is identified and does not affect the others.</summary>
     private async Task SendEachAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
@@ -315,7 +288,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
         }
         catch (OperationCanceledException)
         {
-            _connection.Discard(open, "A publish was not confirmed.");
+            _connection.Discard(open, NotConfirmed);
             throw;
         }
 
@@ -326,6 +299,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
             results[index] = publishes[index].IsCompleted ? await publishes[index].ConfigureAwait(false) : Late();
         return results;
     }
+
+    private string NotConfirmed => $"A publish was not confirmed within {_options.PublishTimeout} ({nameof(RabbitMqOptions.PublishTimeout)}), or the connection ended.";
 
     private FrameResult Late()
     {

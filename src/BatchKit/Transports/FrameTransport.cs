@@ -66,28 +66,9 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
         var frames = FramePlan.Create(batches, _maxFrameBytes, _destinationNode, _signer);
-        var results = new FrameResult[frames.Count];
-        FrameReceivers? heldUp = null;
-        for (var first = 0; first < frames.Count;)
-        {
-            var publishes = new Task<FrameResult>[FramePlan.CountApart(frames, first)];
-            for (var index = 0; index < publishes.Length; index++)
-            {
-                var frame = frames[first + index];
-                publishes[index] = heldUp?.Overlap(frame.Destination) == true
-                    ? Task.FromResult(new FrameResult(FrameOutcome.NotTaken, $"A frame for {frame.Destination} waits behind one that failed."))
-                    : PublishAsync(frame, cancellationToken);
-            }
-
-            foreach (var answer in await Task.WhenAll(publishes).ConfigureAwait(false))
-            {
-                results[first] = answer;
-                if (IsHeldUp(answer))
-                    (heldUp ??= new FrameReceivers()).Add(frames[first].Destination);
-                first++;
-            }
-        }
-
+        var results = frames.Count == 1
+            ? [await PublishAsync(frames[0], cancellationToken).ConfigureAwait(false)]
+            : await FrameTurns.PublishAsync(frames, run => PublishAsync(run, cancellationToken), HoldUp).ConfigureAwait(false);
         if (Array.TrueForAll(results, static result => result.Outcome == FrameOutcome.Acknowledged))
             return;
         cancellationToken.ThrowIfCancellationRequested();
@@ -97,7 +78,11 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
     /// <summary>Makes later sends throw; a send under way continues.</summary>
     public void Dispose() => _isDisposed = true;
 
-    private static bool IsHeldUp(FrameResult result) => result.Outcome is FrameOutcome.NotTaken or FrameOutcome.Unknown;
+    private static FrameDestination? HoldUp(FrameDestination destination, FrameResult result) =>
+        result.Outcome is FrameOutcome.NotTaken or FrameOutcome.Unknown ? destination : null;
+
+    private async ValueTask<FrameResult[]> PublishAsync(PlannedFrame[] frames, CancellationToken cancellationToken) =>
+        await Task.WhenAll(Array.ConvertAll(frames, frame => PublishAsync(frame, cancellationToken))).ConfigureAwait(false);
 
     private async Task<FrameResult> PublishAsync(PlannedFrame frame, CancellationToken cancellationToken)
     {

@@ -46,4 +46,36 @@ public sealed class FullQueueTests(RabbitMqFixture fixture)
         Assert.Equal(["fills the queue", .. Enumerable.Range(0, Lines).Select(static line => $"waits {line}")], arrived);
         Assert.Single(changes.All);
     }
+
+    [Fact]
+    public async Task Output_for_all_nodes_that_waits_with_it_is_neither_overtaken_nor_refused()
+    {
+        var (full, group, free) = (Some.Connection(5), Some.Group(), Some.Connection(6));
+        var options = RabbitMqSome.Options(await fixture.GetAsync());
+        await using var probe = await RabbitMqProbe.ConnectAsync(await fixture.GetAsync());
+        var fullQueue = Some.Name("full");
+        await probe.DeclareQueueAsync(options, fullQueue, "5", Full);
+        var freeQueue = await probe.ListenAsync(options, "6", "all");
+        await probe.PublishAsync(options, "5", Some.Frame(Some.Batch(full, Some.Producer(), 1, "fills the queue")));
+        await using var transport = new RabbitMqTransport(options);
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { RetryDelay = TimeSpan.FromMilliseconds(20), MaxRetryDelay = TimeSpan.FromMilliseconds(100) });
+
+        using (buffer.BeginBufferingScope())
+        {
+            buffer.Write(full, "waits");
+            buffer.Write(group, "to all");
+            buffer.Write(free, "behind it");
+        }
+
+        await Until.TrueAsync(() => buffer.GetHealth().Status == HealthStatus.Degraded);
+        var arrived = new List<string>();
+        var flushed = buffer.FlushAsync().AsTask();
+        while (!flushed.IsCompleted || await probe.CountAsync(fullQueue) > 0)
+            arrived.AddRange((await probe.TakeFramesAsync(fullQueue)).SelectMany(static frame => frame.Texts));
+
+        await flushed;
+        Assert.Equal(["fills the queue", "waits", "to all"], arrived);
+        // A receiver drops the repeats: the broker delivers to each queue that has room, and rejects for the one that has none.
+        Assert.Equal(["to all", "behind it"], (await probe.TakeFramesAsync(freeQueue)).SelectMany(static frame => frame.Texts).Distinct());
+    }
 }

@@ -19,6 +19,7 @@ internal sealed class BusLink : IDisposable
     public const string Remedy = $"Check that the broker runs, and the settings of {nameof(MassTransitOptions.RabbitMq)}: hosts, port, user name and password.";
 
     private readonly MassTransitRabbitMqOptions _options;
+    private readonly string _purpose;
     private readonly string _target;
     private readonly ConnectionAge _age;
     private readonly TimeProvider _timeProvider;
@@ -32,13 +33,16 @@ internal sealed class BusLink : IDisposable
     private volatile Exception? _failure;
     private volatile int _connections;
 
-    public BusLink(MassTransitRabbitMqOptions options, string target, ConnectionAge age, TimeProvider timeProvider, ILogger logger, Func<string, CancellationToken, Task<IPAddress[]>>? resolve = null)
+    public BusLink(MassTransitRabbitMqOptions options, string purpose, string target, ConnectionAge age, TimeProvider timeProvider, ILogger logger, Func<string, CancellationToken, Task<IPAddress[]>>? resolve = null)
     {
-        (_options, _target, _age, _timeProvider, _logger, _resolve) = (options, target, age, timeProvider, logger, resolve);
+        (_options, _purpose, _target, _age, _timeProvider, _logger, _resolve) = (options, purpose, target, age, timeProvider, logger, resolve);
         // The sockets of all addresses share one limit. The handshakes have one each; a host has two addresses at most, as a rule.
         _trialLimit = ((1 + (2 * Math.Max(options.Hosts.Count, 1))) * options.ConnectTimeout) + RabbitMqEnd.Limit;
         Alarm = new BusAlarm(options, timeProvider, _stopping.Token);
     }
+
+    /// <summary>What the bus is for: sender or receiver.</summary>
+    public string Purpose => _purpose;
 
     /// <summary>Why the broker accepts no messages now.</summary>
     public BusAlarm Alarm { get; }
@@ -101,7 +105,7 @@ internal sealed class BusLink : IDisposable
             catch (Exception exception) when (!_stopping.IsCancellationRequested)
             {
                 if (_failure is null)
-                    ConnectionLog.Failed(_logger, "bus", Unreachable(exception));
+                    ConnectionLog.Failed(_logger, _purpose, Unreachable(exception));
                 _failure = exception;
                 Tell(Describe(exception));
             }

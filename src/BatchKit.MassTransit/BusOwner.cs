@@ -56,12 +56,12 @@ internal sealed class BusOwner : IBlockingDisposable
         else if (options.RabbitMq is { } broker)
         {
             var shown = broker.ConnectionName ?? (name.Length == 0 ? "BatchKit" : $"BatchKit {name}");
-            Sending = sends ? Connect(shown) : null;
-            Receiving = receives ? Connect($"{shown} receiver") : null;
+            Sending = sends ? Connect("sender", shown) : null;
+            Receiving = receives ? Connect("receiver", $"{shown} receiver") : null;
 
-            BusConnection Connect(string connectionName)
+            BusConnection Connect(string purpose, string connectionName)
             {
-                var link = new BusLink(broker, Target, age, timeProvider, _logger);
+                var link = new BusLink(broker, purpose, Target, age, timeProvider, _logger);
                 return new BusConnection(Own(() => RabbitMqBus.Create(broker, connectionName, link), link, guarded), options, age) { Metrics = metrics, Link = link };
             }
         }
@@ -89,7 +89,7 @@ internal sealed class BusOwner : IBlockingDisposable
         lock (_gate)
         {
             if (_buses.Count > 0 && _stopped is null)
-                _running ??= CallerContext.RunWithout(() => Task.WhenAll(_buses.Select(own => RunAsync(own.Bus))));
+                _running ??= CallerContext.RunWithout(() => Task.WhenAll(_buses.Select(RunAsync)));
         }
     }
 
@@ -141,15 +141,16 @@ internal sealed class BusOwner : IBlockingDisposable
         }
     }
 
-    private async Task RunAsync(IBusControl bus)
+    private async Task RunAsync(OwnBus own)
     {
+        var (bus, ownLink) = own;
         while (!_stopping.IsCancellationRequested)
         {
             try
             {
                 // Completes when the bus is connected. MassTransit retries most errors without limit, but gives up after some.
                 await bus.StartAsync(_stopping.Token).ConfigureAwait(false);
-                ConnectionLog.Connected(_logger, "bus", Target);
+                ConnectionLog.Connected(_logger, ownLink?.Purpose ?? "bus", Target);
                 if (Sending is { Link: { } link } && Sending.Bus == bus)
                     _keeping = link.KeepAsync(Sending.ConnectAsync);
                 return;

@@ -42,7 +42,7 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     [Required]
     public string VirtualHost { get; set; } = "/";
 
-    /// <summary>The heartbeat interval; 10 s by default. Both sides close a connection that was silent for about twice as long.</summary>
+    /// <summary>The heartbeat interval; 10 s by default. The broker closes a connection that was silent for about twice as long, the client after up to four times.</summary>
     [TimeSpanRange("00:00:01", "00:10:00")]
     public TimeSpan Heartbeat { get; set; } = TimeSpan.FromSeconds(10);
 

@@ -38,7 +38,7 @@ public sealed class LostAnswerTests(RabbitMqFixture fixture)
         var options = new MassTransitOptions();
         MassTransitSome.Settings(server, Some.Name("mt"))(options);
         var age = new ConnectionAge(TimeProvider.System);
-        using var link = new BusLink(options.RabbitMq!, "the broker", age, TimeProvider.System, NullLogger.Instance);
+        using var link = new BusLink(options.RabbitMq!, "sender", "the broker", age, TimeProvider.System, NullLogger.Instance);
         var bus = RabbitMqBus.Create(options.RabbitMq!, "test", link);
         var topology = new UntoldTopology(options, seemsOpen: true);
 

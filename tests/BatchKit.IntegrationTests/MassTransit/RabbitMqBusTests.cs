@@ -237,6 +237,21 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_broker_that_is_away_is_logged_once_for_the_sender_and_once_for_the_receiver()
+    {
+        var log = new LogCollector();
+        var options = new MassTransitOptions { RabbitMq = new MassTransitRabbitMqOptions { Hosts = [$"127.0.0.1:{FreePort.Take(1)[0]}"] } };
+        await using var services = new ServiceCollection().BuildServiceProvider();
+        await using var owner = new BusOwner(services, name: "", options, sends: true, receives: true, TimeProvider.System, log);
+
+        owner.Start();
+        await log.WaitForAsync(221, count: 2);
+
+        var purposes = log.Entries.Where(static entry => entry.Id == 221).Select(static entry => entry.Text.Split(' ')[2]);
+        Assert.Equal(["receiver", "sender"], purposes.Order(StringComparer.Ordinal));
+    }
+
+    [Fact]
     public async Task Each_address_of_a_host_name_is_tried()
     {
         var server = await fixture.GetAsync();
@@ -248,7 +263,7 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
         // The client begins with any of them.
         for (var attempt = 0; attempt < 5; attempt++)
         {
-            using var link = new BusLink(options.RabbitMq, "the broker", new ConnectionAge(TimeProvider.System), TimeProvider.System, NullLogger.Instance,
+            using var link = new BusLink(options.RabbitMq, "sender", "the broker", new ConnectionAge(TimeProvider.System), TimeProvider.System, NullLogger.Instance,
                 (name, _) => name == "broker.example" ? Task.FromResult(new[] { closed, IPAddress.Loopback }) : throw new SocketException((int)SocketError.HostNotFound));
             var bus = RabbitMqBus.Create(options.RabbitMq, "test", link);
             await bus.StartAsync().WithinDeadline();

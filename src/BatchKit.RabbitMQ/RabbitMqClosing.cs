@@ -1,5 +1,6 @@
 using BatchKit.Diagnostics;
 using RabbitMQ.Client;
+using RabbitMQ.Client.Events;
 using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
@@ -23,6 +24,11 @@ internal static class RabbitMqClosing
         return refused ?? FindReason(exception, NotFound, $"no exchange '{exchange}' ");
     }
 
+    /// <summary>Says why a connection or channel ended, without a full stop. The client's own text for a broker that is silent is the same as for one that closes.</summary>
+    public static string Describe(ShutdownEventArgs reason) => reason.Exception is { } cause && FailureText.MessageOf(cause).Contains("eartbeat", StringComparison.Ordinal)
+        ? "The broker was silent for several heartbeats (Heartbeat)"
+        : reason.ReplyText;
+
     /// <summary>Says in a sentence what the broker forbids, or has with other arguments, and what to change, or that the connection ended; null when it closed the channel for another reason.</summary>
     public static string? Explain(Exception exception) => FailureText.Find<OperationInterruptedException>(exception)?.ShutdownReason switch
     {
@@ -30,7 +36,7 @@ internal static class RabbitMqClosing
         { ReplyCode: PreconditionFailed, ReplyText: var text } when text.Contains("inequivalent arg", StringComparison.Ordinal) =>
             $"{text.TrimEnd('.')}. Delete what has other arguments, or set the options to match it.",
         // The client's own text has a stack trace.
-        { Initiator: ShutdownInitiator.Library, ReplyText: var text } => $"The connection ended: {text.TrimEnd('.')}.",
+        { Initiator: ShutdownInitiator.Library } reason => $"The connection ended: {Describe(reason).TrimEnd('.')}.",
         _ => null,
     };
 

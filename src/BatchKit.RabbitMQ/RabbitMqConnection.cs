@@ -104,8 +104,8 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         _closings.Start(channel.Connection, channel.Channel, channel.Leave);
     }
 
-    /// <summary>Explains in a human-readable sentence what the broker refused.</summary>
-    public IOException Explain(Exception exception) => _connector.Explain(exception, timedOut: false);
+    /// <summary>Explains in a human-readable sentence what the broker refused, or that it did not answer: the client cancels its own calls at its limits.</summary>
+    public IOException Explain(Exception exception) => _connector.Explain(exception, timedOut: exception is OperationCanceledException);
 
     /// <summary>Closes the connection, and waits at most for the limit.</summary>
     public async Task CloseAsync(TimeSpan limit)
@@ -167,11 +167,11 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             var open = await attempt.WaitAsync(either.Token).ConfigureAwait(false);
             _failure = null;
             _open = open;
-            open.Watch?.HasOpened();
             ConnectionLog.Connected(_logger, _connector.Purpose, Target);
             _reporter.Open();
+            open.Watch?.HasOpened();
             if (!open.Channel.IsOpen)
-                _reporter.Lose("The connection ended at once.");
+                _reporter.Lose(open.Channel.CloseReason is { } reason ? RabbitMqClosing.Describe(reason) : "The connection ended at once.");
             return open;
         }
         catch (Exception exception)
@@ -191,7 +191,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         var connection = await _connector.ConnectAsync(cancellationToken).ConfigureAwait(false);
         IChannel? channel = null;
         _alarm = RabbitMqAlarm.Of(connection);
-        var watch = new ConnectionWatch(connection, _connector, _logger);
+        var watch = new ConnectionWatch(connection, _connector, _logger, () => OnRecovered(channel));
         try
         {
             watch.Start();
@@ -226,8 +226,15 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private Task OnChannelShutdownAsync(IChannel channel, ShutdownEventArgs reason)
     {
         if (!_isClosed && _open?.Channel == channel)
-            _reporter.Lose(reason.ReplyText);
+            _reporter.Lose(RabbitMqClosing.Describe(reason));
         return Task.CompletedTask;
+    }
+
+    // The application's connection recovers its channels too, before it tells of that.
+    private void OnRecovered(IChannel? channel)
+    {
+        if (!_isClosed && _open?.Channel == channel && channel is { IsOpen: true })
+            _reporter.Open();
     }
 }
 
@@ -238,49 +245,6 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 /// <param name="Leave">Removes BatchKit's event handlers from the application's connection; null for a connection that is closed with the channel.</param>
 /// <param name="Watch">Logs its end and its alarms; null for none.</param>
 internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp, Action? Leave, ConnectionWatch? Watch = null);
-
-/// <summary>Logs the end of one connection, once it has opened, and its alarms.</summary>
-internal sealed class ConnectionWatch(IConnection connection, RabbitMqConnector connector, ILogger logger)
-{
-    private volatile bool _hasOpened;
-
-    public void Start()
-    {
-        connection.ConnectionBlockedAsync += OnBlockedAsync;
-        connection.ConnectionUnblockedAsync += OnUnblockedAsync;
-        connection.ConnectionShutdownAsync += OnShutdownAsync;
-    }
-
-    /// <summary>Its channel works. The client has a connection before the broker has let it in: the end of one that was refused is a failed attempt, which is logged once.</summary>
-    public void HasOpened() => _hasOpened = true;
-
-    /// <summary>Removes its event handlers.</summary>
-    public void Leave()
-    {
-        connection.ConnectionBlockedAsync -= OnBlockedAsync;
-        connection.ConnectionUnblockedAsync -= OnUnblockedAsync;
-        connection.ConnectionShutdownAsync -= OnShutdownAsync;
-    }
-
-    private Task OnBlockedAsync(object sender, ConnectionBlockedEventArgs blocked)
-    {
-        Log.Blocked(logger, connector.Target, blocked.Reason);
-        return Task.CompletedTask;
-    }
-
-    private Task OnUnblockedAsync(object sender, AsyncEventArgs unblocked)
-    {
-        Log.Unblocked(logger, connector.Target);
-        return Task.CompletedTask;
-    }
-
-    private Task OnShutdownAsync(object sender, ShutdownEventArgs reason)
-    {
-        if (_hasOpened && reason.Initiator != ShutdownInitiator.Application)
-            ConnectionLog.Lost(logger, connector.Purpose, connector.Target, reason.ReplyText);
-        return Task.CompletedTask;
-    }
-}
 
 /// <summary>Closes discarded connections and channels in the background while their successors already work. At the end it waits for all of them.</summary>
 internal sealed class RabbitMqClosings(TimeProvider timeProvider)

@@ -176,7 +176,7 @@ public sealed class RabbitMqOptions : IValidatableObject
     [TimeSpanRange("00:00:00", "01:00:00")]
     public TimeSpan UnroutableGrace { get; set; } = TimeSpan.FromSeconds(15);
 
-    /// <summary>The heartbeat interval; 10 s by default. Both sides close a connection that was silent for about twice as long.</summary>
+    /// <summary>The heartbeat interval; 10 s by default. The broker closes a connection that was silent for about twice as long, the client after up to four times; health tells earlier of a receiver's, after <see cref="TopologyCheckInterval"/> and <see cref="ConnectTimeout"/>.</summary>
     [TimeSpanRange("00:00:01", "01:00:00")]
     public TimeSpan Heartbeat { get; set; } = TimeSpan.FromSeconds(10);
 

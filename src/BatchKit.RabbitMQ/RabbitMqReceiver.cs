@@ -272,9 +272,11 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
                 // Frames that are already in the queue are still received.
                 SetFault(FailureText.MessageOf(_connection.Explain(exception)));
             }
-            catch (Exception) when (!_lifetime.Stopping.IsCancellationRequested)
+            catch (Exception exception) when (!_lifetime.Stopping.IsCancellationRequested)
             {
-                // The connection is about to end, or the broker is slow. The heartbeat shows which.
+                // The connection is about to end, or the broker is slow. The heartbeat shows which, some of them later.
+                if (exception is TimeoutException or OperationCanceledException)
+                    SetFault(FailureText.MessageOf(_connection.Explain(exception)));
             }
         }
     }

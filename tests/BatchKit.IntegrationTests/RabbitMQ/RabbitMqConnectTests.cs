@@ -2,15 +2,13 @@ using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
-using BatchKit.Transports;
-using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Options;
 using RabbitMQ.Client;
 using static BatchKit.IntegrationTests.RabbitMQ.RabbitMqEnds;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
-/// <summary>The ways to connect: a connection string, a connection or factory of the application; what the callback is told, and failing fast.</summary>
+/// <summary>The ways to connect: a connection string, a connection or factory of the application; and failing fast.</summary>
 public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
 {
     private const string Secret = "s3cret";
@@ -103,52 +101,6 @@ public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
 
         Assert.Equal(2, factory.Opened.Count);
         await Until.TrueAsync(() => factory.Opened.TrueForAll(static connection => !connection.IsOpen));
-    }
-
-    [Fact]
-    public async Task The_callback_hears_of_each_change_once_and_in_order_and_may_throw()
-    {
-        var server = await fixture.GetAsync();
-        await using var proxy = TcpProxy.Start(server.Host, server.Port);
-        var changes = new ConnectionChanges();
-        var prefix = Some.Name("test");
-        var hosts = new RabbitMqTestHost();
-        using var host = hosts.Build(prefix, options =>
-        {
-            RabbitMqSome.Configure(options, server, proxy.Port, prefix);
-            options.FailFast = true;
-            options.ConnectionChanged = changes.AddAndThrow;
-        });
-        await host.StartAsync().WithinDeadline();
-
-        proxy.ResetAll();
-        // The sender connects again when something is sent, or its health is asked for.
-        await Until.TrueAsync(async () =>
-        {
-            await RabbitMqTestHost.CheckHealthAsync(host);
-            return changes.All.Count >= 6;
-        });
-
-        foreach (var purpose in new[] { "sender", "receiver" })
-            Assert.All(changes.AssertRestoredOnce(purpose), change => Assert.Contains(change.Target, $"RabbitMQ at {server.Host}:{proxy.Port} (virtual host /)", StringComparison.Ordinal));
-
-        var health = await RabbitMqTestHost.WaitForHealthAsync(host, HealthStatus.Degraded);
-        Assert.Contains("ConnectionChanged callback", health.Description, StringComparison.Ordinal);
-    }
-
-    [Fact]
-    public async Task A_stop_is_not_reported_as_a_lost_connection()
-    {
-        var changes = new ConnectionChanges();
-        var options = RabbitMqSome.Options(await fixture.GetAsync(), options => options.ConnectionChanged = changes.Add);
-        var receiver = await StartAsync(options, _arrived);
-        var transport = new RabbitMqTransport(options);
-        await SendLinesAsync(transport, count: 1);
-
-        await receiver.DisposeAsync();
-        await transport.DisposeAsync();
-
-        Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Connected], changes.States);
     }
 
     [Fact]

@@ -284,7 +284,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
 /// <summary>One handle's part of the buffer's statistics.</summary>
 internal readonly record struct HandleStatistics(long AcceptedMessages, long AcceptedBytes, long SupersededMessages, int HeldMessages, int OpenScopes);
 
-/// <summary>Ticks the coarse clock, closes scopes that are too old and removes idle handles.</summary>
+/// <summary>Ticks the coarse clock, closes scopes that are too old, removes idle handles, and logs what was held back.</summary>
 internal sealed class BufferWatch : IAsyncDisposable
 {
     private static readonly TimeSpan LongestInterval = TimeSpan.FromSeconds(1);
@@ -316,5 +316,6 @@ internal sealed class BufferWatch : IAsyncDisposable
     {
         _settings.Clock.Tick(_interval);
         _handles.Sweep(_settings.HandleIdleTimeout);
+        _settings.LogThrottle.Flush();
     }
 }

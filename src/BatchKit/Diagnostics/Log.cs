@@ -6,35 +6,20 @@ namespace BatchKit.Diagnostics;
 /// <remarks>One class, because the generator writes several in an order that differs from one compilation to the next, and a package could not be built again to the same bytes.</remarks>
 internal static partial class Log
 {
-    public static void SendFailed(this ILogger logger, LogThrottle throttle, string route, int batches, Exception failure)
-    {
-        if (throttle.TryBegin(1, route, amount: 1, out var events))
-            SendFailed(logger, route, batches, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
-    }
+    public static void SendFailed(this ILogger logger, LogThrottle throttle, string route, int batches, Exception failure) =>
+        throttle.Log(1, route, amount: 1, events => SendFailed(logger, route, batches, events.Count, FailureText.Describe(failure), events.TraceOf(failure)));
 
-    public static void SendRecovered(this ILogger logger, LogThrottle throttle, string route, int attempts, TimeSpan duration)
-    {
-        if (throttle.TryBegin(2, route, amount: 1, out var events))
-            SendRecovered(logger, route, attempts, duration, events.Count);
-    }
+    public static void SendRecovered(this ILogger logger, LogThrottle throttle, string route, int attempts, TimeSpan duration) =>
+        throttle.Log(2, route, amount: 1, events => SendRecovered(logger, route, attempts, duration, events.Count));
 
-    public static void BatchesRefused(this ILogger logger, LogThrottle throttle, string route, int batches, Exception failure)
-    {
-        if (throttle.TryBegin(3, route, batches, out var events))
-            BatchesRefused(logger, route, events.Amount, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
-    }
+    public static void BatchesRefused(this ILogger logger, LogThrottle throttle, string route, int batches, Exception failure) =>
+        throttle.Log(3, route, batches, events => BatchesRefused(logger, route, events.Amount, events.Count, FailureText.Describe(failure), events.TraceOf(failure)));
 
-    public static void BatchesGivenUp(this ILogger logger, LogThrottle throttle, string route, int batches, TimeSpan deliveryTimeout, Exception failure)
-    {
-        if (throttle.TryBegin(4, route, batches, out var events))
-            BatchesGivenUp(logger, route, events.Amount, events.Count, deliveryTimeout, FailureText.Describe(failure), events.TraceOf(failure));
-    }
+    public static void BatchesGivenUp(this ILogger logger, LogThrottle throttle, string route, int batches, TimeSpan deliveryTimeout, Exception failure) =>
+        throttle.Log(4, route, batches, events => BatchesGivenUp(logger, route, events.Amount, events.Count, deliveryTimeout, FailureText.Describe(failure), events.TraceOf(failure)));
 
-    public static void ScopeExpired(this ILogger logger, LogThrottle throttle, TimeSpan maxScopeAge, string openerFile, int openerLine)
-    {
-        if (throttle.TryBegin(5, $"{openerFile}:{openerLine}", amount: 1, out var events))
-            ScopeExpired(logger, maxScopeAge, openerFile, openerLine, events.Count);
-    }
+    public static void ScopeExpired(this ILogger logger, LogThrottle throttle, TimeSpan maxScopeAge, string openerFile, int openerLine) =>
+        throttle.Log(5, $"{openerFile}:{openerLine}", amount: 1, events => ScopeExpired(logger, maxScopeAge, openerFile, openerLine, events.Count));
 
     public static void ForwardFailed(this ILogger logger, LogThrottle throttle, Exception failure)
     {
@@ -52,23 +37,14 @@ internal static partial class Log
     public static void DrainEnded(this ILogger logger, string buffer, long messages, TimeSpan? drainTimeout) => DrainEnded(
         logger, buffer, messages, drainTimeout is { } limit ? $"DrainTimeout ({limit}) has passed" : "the stop's token was cancelled, as the host does after HostOptions.ShutdownTimeout");
 
-    public static void MessagesRefused(this ILogger logger, LogThrottle throttle, string route, int messages, Exception failure)
-    {
-        if (throttle.TryBegin(8, route, messages, out var events))
-            MessagesRefused(logger, route, events.Amount, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
-    }
+    public static void MessagesRefused(this ILogger logger, LogThrottle throttle, string route, int messages, Exception failure) =>
+        throttle.Log(8, route, messages, events => MessagesRefused(logger, route, events.Amount, events.Count, FailureText.Describe(failure), events.TraceOf(failure)));
 
-    public static void SendBroke(this ILogger logger, LogThrottle throttle, string route, Exception failure)
-    {
-        if (throttle.TryBegin(9, route, amount: 1, out var events))
-            SendBroke(logger, route, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
-    }
+    public static void SendBroke(this ILogger logger, LogThrottle throttle, string route, Exception failure) =>
+        throttle.Log(9, route, amount: 1, events => SendBroke(logger, route, events.Count, FailureText.Describe(failure), events.TraceOf(failure)));
 
-    public static void CancellationFailed(this ILogger logger, LogThrottle throttle, Exception failure)
-    {
-        if (throttle.TryBegin(10, string.Empty, amount: 1, out var events))
-            CancellationFailed(logger, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
-    }
+    public static void CancellationFailed(this ILogger logger, LogThrottle throttle, Exception failure) =>
+        throttle.Log(10, string.Empty, amount: 1, events => CancellationFailed(logger, events.Count, FailureText.Describe(failure), events.TraceOf(failure)));
 
     [LoggerMessage(11, LogLevel.Error, "Output buffer '{Buffer}' stopped before {Messages} messages were sent: a transport blocks the thread of its send, and did not end within {Time} after its token was cancelled.")]
     public static partial void TransportBlocks(this ILogger logger, string buffer, long messages, TimeSpan time);
@@ -109,35 +85,20 @@ internal static partial class Log
     [LoggerMessage(14, LogLevel.Warning, "Output of a session could not be handed to its connection; its history has it. Failures since the last such line: {Count}. {Cause}")]
     private static partial void ForwardFailed(ILogger logger, long count, string cause, Exception? failure);
 
-    public static void NextHopFailed(this ILogger logger, LogThrottle throttle, int batches, int failures, TimeSpan delay, Exception exception)
-    {
-        if (throttle.TryBegin(200, string.Empty, amount: 1, out var events))
-            NextHopFailed(logger, batches, failures, delay, FailureText.Describe(exception), events.TraceOf(exception));
-    }
+    public static void NextHopFailed(this ILogger logger, LogThrottle throttle, int batches, int failures, TimeSpan delay, Exception exception) =>
+        throttle.Log(200, string.Empty, amount: 1, events => NextHopFailed(logger, batches, failures, delay, FailureText.Describe(exception), events.TraceOf(exception)));
 
-    public static void NextHopRecovered(this ILogger logger, LogThrottle throttle, int failures)
-    {
-        if (throttle.TryBegin(201, string.Empty, amount: 1, out _))
-            NextHopRecovered(logger, failures);
-    }
+    public static void NextHopRecovered(this ILogger logger, LogThrottle throttle, int failures) =>
+        throttle.Log(201, string.Empty, amount: 1, _ => NextHopRecovered(logger, failures));
 
-    public static void ReceivedMessagesRefused(this ILogger logger, LogThrottle throttle, int messages, int batches, Exception exception)
-    {
-        if (throttle.TryBegin(202, string.Empty, messages, out var events))
-            ReceivedMessagesRefused(logger, events.Amount, batches, FailureText.Describe(exception), events.TraceOf(exception));
-    }
+    public static void ReceivedMessagesRefused(this ILogger logger, LogThrottle throttle, int messages, int batches, Exception exception) =>
+        throttle.Log(202, string.Empty, messages, events => ReceivedMessagesRefused(logger, events.Amount, batches, FailureText.Describe(exception), events.TraceOf(exception)));
 
-    public static void ReceivedBatchesGivenUp(this ILogger logger, LogThrottle throttle, int batches, int messages, TimeSpan deliveryTimeout, Exception exception)
-    {
-        if (throttle.TryBegin(203, string.Empty, amount: 1, out var events))
-            ReceivedBatchesGivenUp(logger, batches, messages, deliveryTimeout, events.Count, FailureText.Describe(exception), events.TraceOf(exception));
-    }
+    public static void ReceivedBatchesGivenUp(this ILogger logger, LogThrottle throttle, int batches, int messages, TimeSpan deliveryTimeout, Exception exception) =>
+        throttle.Log(203, string.Empty, amount: 1, events => ReceivedBatchesGivenUp(logger, batches, messages, deliveryTimeout, events.Count, FailureText.Describe(exception), events.TraceOf(exception)));
 
-    public static void MessagesGivenUp(this ILogger logger, LogThrottle throttle, int messages, TimeSpan deliveryTimeout, Exception exception)
-    {
-        if (throttle.TryBegin(205, string.Empty, messages, out var events))
-            MessagesGivenUp(logger, messages, deliveryTimeout, events.Amount, FailureText.Describe(exception), events.TraceOf(exception));
-    }
+    public static void MessagesGivenUp(this ILogger logger, LogThrottle throttle, int messages, TimeSpan deliveryTimeout, Exception exception) =>
+        throttle.Log(205, string.Empty, messages, events => MessagesGivenUp(logger, messages, deliveryTimeout, events.Amount, FailureText.Describe(exception), events.TraceOf(exception)));
 
     public static void FramesRejected(this ILogger logger, LogThrottle throttle, string reason, TimeSpan period)
     {

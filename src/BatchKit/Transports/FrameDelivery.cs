@@ -44,6 +44,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
     public async ValueTask DeliverAsync(CancellationToken cancellationToken)
     {
+        _throttle.Flush();
         while (_count > 0)
         {
             Exception failure;

@@ -55,6 +55,53 @@ public sealed class LogThrottleTests
     }
 
     [Fact]
+    public void What_is_held_back_is_logged_without_another_event_when_the_period_is_over()
+    {
+        var throttle = new LogThrottle(_clock, Period);
+        var lines = new List<string>();
+        Log(Failure, "begin 1");
+        Log(Refusal, "end 1");
+        _clock.Advance(Period / 2);
+        Log(Failure, "begin 2");
+        Log(Refusal, "end 2");
+        _clock.Advance(TimeSpan.FromSeconds(1));
+        Log(Failure, "begin 3");
+
+        throttle.Flush();
+        var before = lines.Count;
+        _clock.Advance(Period / 2);
+        throttle.Flush();
+        throttle.Flush();
+
+        Assert.Equal(2, before);
+        Assert.Equal(["begin 1: 1", "end 1: 1", "end 2: 1", "begin 3: 2"], lines);
+
+        void Log(int id, string text) => throttle.Log(id, "route", amount: 1, events => lines.Add($"{text}: {events.Count}"));
+    }
+
+    [Fact]
+    public async Task The_begin_and_the_end_of_an_outage_soon_after_another_are_logged_within_a_minute()
+    {
+        var transport = new ScriptedTransport(new CollectingTransport(), sendsWithoutBlocking: true);
+        await using var buffer = Buffer(transport);
+
+        for (var outage = 0; outage < 3; outage++)
+        {
+            transport.Fail();
+            buffer.Write(Some.Connection(), "late");
+            _clock.Advance(TimeSpan.FromSeconds(5));
+            await buffer.FlushAsync().WithinDeadline();
+        }
+
+        Assert.Equal((1, 1), (_log.Count(1), _log.Count(2)));
+        _clock.Advance(Period);
+        await _log.WaitForAsync(1, count: 2);
+        await _log.WaitForAsync(2, count: 2);
+        Assert.Equal([1, 2, 1, 2], _log.Entries.Select(static entry => entry.Id));
+        Assert.Contains("Recoveries since the last such line: 2.", _log.Text, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task A_hundred_thousand_refusals_make_at_most_ten_lines_and_one_stack_trace()
     {
         var refusals = HostileClients.Of(100_000);

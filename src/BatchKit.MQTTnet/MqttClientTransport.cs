@@ -62,7 +62,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
         if (!_parts.Client.IsConnected)
-            throw new IOException(_parts.Watch.Fault);
+            throw _parts.Watch.Refuse();
         var send = new PublishSend(_parts, batches);
         var isStarted = false;
         OperationCanceledException? cancellation = null;
@@ -109,7 +109,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         if (messages.IsEmpty)
             return default;
         if (!_parts.Client.IsConnected)
-            throw new IOException(_parts.Watch.Fault);
+            throw _parts.Watch.Refuse();
         return new ManyPublish(_parts, messages, cancellationToken.CanBeCanceled).RunAsync(cancellationToken);
     }
 

@@ -40,6 +40,7 @@ public sealed class MqttClientTransportOptions : IValidatableObject
 
     /// <summary>Called when the application's client connects, loses its connection, or connects again; null by default. The end of a connection that the application itself disconnects is not reported.</summary>
     /// <remarks>
+    /// MQTTnet does not tell such an end from a broker that closes without a DISCONNECT, as one that is killed does: either is reported as lost when something is sent before the application has connected again.
     /// A client that is connected when the transport is created is reported as connected then. Calls keep their order and do not overlap. They run in the client's own events, so return quickly. An exception from
     /// the callback is logged and stops nothing. Neither MQTTnet nor BatchKit reconnects the client, so the application must.
     /// </remarks>

@@ -3,6 +3,7 @@ using BatchKit.Testing;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using MQTTnet;
+using MQTTnet.Formatter;
 using MQTTnet.Protocol;
 using MQTTnet.Server;
 
@@ -77,11 +78,32 @@ public sealed class ConnectionChangeTests : IAsyncLifetime
         // The client tells of it only after the call.
         await client.DisconnectAsync(new MqttClientDisconnectOptions()).WithinDeadline();
         await log.WaitForAsync(2505);
-        var error = await Assert.ThrowsAsync<IOException>(() => transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("a"), Some.Producer(), 1, "one") }, TestContext.Current.CancellationToken).AsTask());
         await _server.ConnectAsync(client);
 
-        Assert.Contains("The broker closed the connection, or the application ended it. The application connects it again", error.Message, StringComparison.Ordinal);
         Assert.Equal([BrokerConnectionState.Connected], Changes.Select(change => change.State));
+        Assert.Equal(0, log.Count(2503));
+    }
+
+    [Fact]
+    public async Task A_connection_that_the_broker_closes_without_a_word_is_reported_when_something_is_sent()
+    {
+        var log = new LogCollector();
+        var client = _server.MakeClient();
+        using var transport = new MqttClientTransport(client, new MqttClientTransportOptions { ConnectionChanged = Add }, new Logger<MqttClientTransport>(log));
+        await _server.ConnectAsync(client, "ana", static builder => builder.WithProtocolVersion(MqttProtocolVersion.V311));
+        await _server.Server.DisconnectClientAsync("ana", new MqttServerClientDisconnectOptions()).WithinDeadline();
+        await log.WaitForAsync(2505);
+
+        for (var send = 0; send < 2; send++)
+        {
+            var error = await Assert.ThrowsAsync<IOException>(() => transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("a"), Some.Producer(), 1, "one") }, TestContext.Current.CancellationToken).AsTask());
+            Assert.Contains("The broker closed the connection, or the application ended it. The application connects it again", error.Message, StringComparison.Ordinal);
+        }
+
+        await _server.ConnectAsync(client, "ana");
+        await WaitAsync(3);
+        Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], Changes.Select(change => change.State));
+        Assert.Equal((1, 1), (log.Count(2503), log.Count(2504)));
     }
 
     [Fact]

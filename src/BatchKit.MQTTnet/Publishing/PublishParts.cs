@@ -156,6 +156,8 @@ internal sealed class ClientWatch : IDisposable
     private ConnectionReporter? _reporter;
     // Null until a connection is lost, and again when the client has another one.
     private string? _lost;
+    // The same, until something is to be sent: it is not known then whether the application ended the connection.
+    private string? _unclearEnd;
     private int _connection;
     private uint _maxPacketBytes = uint.MaxValue;
 
@@ -176,10 +178,22 @@ internal sealed class ClientWatch : IDisposable
     /// <summary>A number that changes when the client begins to reconnect.</summary>
     public int Connection => Volatile.Read(ref _connection);
 
-    /// <summary>Why nothing can be sent while the client is not connected.</summary>
-    public string Fault => Volatile.Read(ref _lost) ?? "The application's MQTT client is not connected: call its ConnectAsync, because BatchKit does not connect it.";
-
     public uint MaxPacketBytes => Volatile.Read(ref _maxPacketBytes);
+
+    /// <summary>Says why nothing can be sent while the client is not connected. An end that may have been the application's own counts as a loss now, because output waits for the connection.</summary>
+    public IOException Refuse()
+    {
+        var fault = Volatile.Read(ref _lost);
+        if (Interlocked.Exchange(ref _unclearEnd, null) is { } reason)
+        {
+            Lose(FindTarget(_client.Options), reason);
+            // The client may have connected meanwhile.
+            if (_client.IsConnected)
+                Open();
+        }
+
+        return new IOException(fault ?? "The application's MQTT client is not connected: call its ConnectAsync, because BatchKit does not connect it.");
+    }
 
     public void Dispose()
     {
@@ -204,6 +218,7 @@ internal sealed class ClientWatch : IDisposable
         if (receiveMaximum < _setting)
             Log.WindowLimited(_logger, receiveMaximum.Value, _setting);
         Log.ClientConnected(_logger, _window.Size, MaxPacketBytes);
+        Volatile.Write(ref _unclearEnd, null);
         if (Interlocked.Exchange(ref _lost, null) is not null)
             Log.ClientRestored(_logger, FindTarget(_client.Options));
         Open();
@@ -221,13 +236,21 @@ internal sealed class ClientWatch : IDisposable
         Volatile.Write(ref _lost, $"The application's MQTT client lost its connection to {target}. {reason} The application connects it again, because BatchKit does not.");
         if (mayBeOwn)
         {
+            Volatile.Write(ref _unclearEnd, reason);
             Log.ClientEnded(_logger, target);
-            return Task.CompletedTask;
+        }
+        else
+        {
+            Lose(target, reason);
         }
 
+        return Task.CompletedTask;
+    }
+
+    private void Lose(string target, string reason)
+    {
         Log.ClientLost(_logger, target, reason);
         Volatile.Read(ref _reporter)?.Lose(reason);
-        return Task.CompletedTask;
     }
 
     private static string Describe(MqttClientDisconnectedEventArgs occurrence) => occurrence.Reason != MqttClientDisconnectReason.NormalDisconnection

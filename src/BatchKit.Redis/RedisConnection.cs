@@ -13,6 +13,9 @@ internal sealed class RedisConnection : IBlockingDisposable
     private const string Remedy = "Check that the server runs, and the address, user and password of the connection.";
     private const string Loss = "Output for other nodes is lost until it is back.";
 
+    // The client gives a connection up 20 s after a write that nothing answers. While nothing is sent, its own pings are the only writes, one a minute by default.
+    private const int KeepAliveSeconds = 10;
+
     // Shorter than the limit of most programs that ask for the health.
     private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(2);
 
@@ -27,6 +30,7 @@ internal sealed class RedisConnection : IBlockingDisposable
     private bool _isDisposed;
 
     private volatile IConnectionMultiplexer? _redis;
+    private volatile bool _isLost;
 
     /// <exception cref="InvalidOperationException">Its channel prefix has wildcards.</exception>
     public RedisConnection(RedisOptions options, IConnectionMultiplexer? application, ILogger? logger)
@@ -37,6 +41,8 @@ internal sealed class RedisConnection : IBlockingDisposable
         _settings.AbortOnConnectFail = false;
         // A frame that waited in the client would come late, and hold up the frames behind it.
         _settings.BacklogPolicy = BacklogPolicy.FailFast;
+        if (_settings.KeepAlive < 0)
+            _settings.KeepAlive = KeepAliveSeconds;
         options.ConfigureConnection?.Invoke(_settings);
         Target = _application is null ? $"Redis at {string.Join(", ", _settings.EndPoints)}" : "the application's Redis";
         ThrowIfPattern(_application is null ? _settings.ChannelPrefix : PrefixOf(_application));
@@ -64,26 +70,41 @@ internal sealed class RedisConnection : IBlockingDisposable
     /// <returns>Why nothing can be sent or received now; null when the server answers, even with an error.</returns>
     public async Task<string?> FindFaultAsync(Func<ISubscriber, Task> ask, CancellationToken cancellationToken)
     {
-        if (Fault is { } fault)
+        if (Look() is { } fault)
             return fault;
         var answer = ask(_redis!.GetSubscriber());
         try
         {
             await answer.WaitAsync(AnswerLimit, TimeProvider.System, cancellationToken).ConfigureAwait(false);
+            Answered();
             return null;
         }
         catch (RedisServerException)
         {
             return null;
         }
-        // The client cancels what waits for an answer when it gives the connection up.
-        catch (Exception exception) when (exception is RedisException or TimeoutException || (exception is OperationCanceledException && !cancellationToken.IsCancellationRequested))
+        // When the client gives the connection up, it cancels what waits for an answer, or fails it with an exception of any type.
+        catch (Exception) when (!cancellationToken.IsCancellationRequested)
         {
             // The client ends an answer that never comes later.
             _ = answer.ContinueWith(static late => late.Exception, TaskScheduler.Default);
             return Fault ?? $"{Target} did not answer within {AnswerLimit}. Check whether it is paused, overloaded or out of reach.";
         }
     }
+
+    /// <summary>Returns <see cref="Fault"/>, and tells it as a lost connection: the client may lose one without raising its event.</summary>
+    public string? Look()
+    {
+        if (_redis is not null && Fault is { } fault)
+            Lose(fault);
+        return Fault;
+    }
+
+    /// <summary>Tells that the server has answered.</summary>
+    public void Answered() => Restore(_redis);
+
+    /// <summary>Tells that the server has not answered in time.</summary>
+    public void Unanswered(string reason) => Lose(reason);
 
     /// <summary>Tells a reporter of the connection's changes.</summary>
     public async Task WatchAsync(ConnectionReporter reporter)
@@ -142,27 +163,43 @@ internal sealed class RedisConnection : IBlockingDisposable
         redis.ConnectionFailed += OnFailed;
         redis.ConnectionRestored += OnRestored;
         if (redis.IsConnected)
+        {
             ConnectionLog.Connected(_logger, Client, Target);
+        }
         else
+        {
+            _isLost = true;
             ConnectionLog.Failed(_logger, Client, $"{Target} has not answered yet. {Loss}");
+            Restore(redis);
+        }
+
         return _redis = redis;
     }
 
     private void OnFailed(object? sender, ConnectionFailedEventArgs change)
     {
-        var reason = change.Exception is { } exception ? FailureText.MessageOf(exception) : change.FailureType.ToString();
-        ConnectionLog.Lost(_logger, Client, Target, $"{reason} {Loss}");
-        _reporters.Lose(reason);
+        Lose(change.Exception is { } exception ? FailureText.MessageOf(exception) : change.FailureType.ToString());
         // The client raises its events on several threads: the connection may be back, and its return be told already.
         if (change.ConnectionType == ConnectionType.Interactive)
             OnRestored(sender, change);
     }
 
-    private void OnRestored(object? sender, ConnectionFailedEventArgs change)
+    private void OnRestored(object? sender, ConnectionFailedEventArgs change) => Restore(sender as IConnectionMultiplexer);
+
+    // Its connection for commands and that for subscriptions end together.
+    private void Lose(string reason)
     {
-        if (sender is not IConnectionMultiplexer { IsConnected: true })
+        if (!Interlocked.Exchange(ref _isLost, true))
+            ConnectionLog.Lost(_logger, Client, Target, $"{reason} {Loss}");
+        _reporters.Lose(reason);
+    }
+
+    private void Restore(IConnectionMultiplexer? redis)
+    {
+        if (redis is not { IsConnected: true })
             return;
-        ConnectionLog.Connected(_logger, Client, Target);
+        if (_isLost && Interlocked.Exchange(ref _isLost, false))
+            ConnectionLog.Connected(_logger, Client, Target);
         _reporters.Open();
     }
 }

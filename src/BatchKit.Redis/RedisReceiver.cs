@@ -220,7 +220,7 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
     {
         try
         {
-            for (var missing = 0; missing < MissingChecks; missing = _connection.Fault is null && !isSubscribed() ? missing + 1 : 0)
+            for (var missing = 0; missing < MissingChecks; missing = _connection.Look() is null && !isSubscribed() ? missing + 1 : 0)
                 await Task.Delay(RetryDelay, _timeProvider, ending).ConfigureAwait(false);
             throw new IOException(NotSubscribed);
         }

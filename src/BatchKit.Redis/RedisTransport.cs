@@ -96,7 +96,7 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
     private async ValueTask PublishAsync(OutgoingFrame frame, CancellationToken cancellationToken)
     {
         var redis = await ConnectAsync(cancellationToken).ConfigureAwait(false);
-        if (!redis.IsConnected)
+        if (_connection.Look() is not null)
             throw new FrameRefusedException($"{_connection.Target} is not connected, and pub/sub keeps nothing.");
         if (_tooLarge is { } known && frame.Bytes.Length >= known.Bytes && TimeProvider.System.GetElapsedTime(known.At) < TooLargeTime)
             throw TooLarge(frame);
@@ -105,14 +105,18 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
         {
             // A copy: after a failure the client may still hold the memory.
             receivers = await redis.GetSubscriber().PublishAsync(RedisChannels.Of(_prefix, frame.Destination), frame.Bytes.ToArray()).ConfigureAwait(false);
+            _connection.Answered();
         }
         catch (RedisServerException exception) when (FailureText.MessageOf(exception).Contains("invalid bulk length", StringComparison.OrdinalIgnoreCase))
         {
             _tooLarge = new RefusedSize(frame.Bytes.Length, TimeProvider.System.GetTimestamp());
             throw TooLarge(frame, exception);
         }
-        catch (Exception exception) when (exception is RedisException or TimeoutException or OperationCanceledException)
+        // When the client gives the connection up, it cancels what waits for an answer, or fails it with an exception of any type.
+        catch (Exception exception)
         {
+            if (exception is TimeoutException)
+                _connection.Unanswered("A frame was not answered in time (the setting asyncTimeout of the connection).");
             throw new FrameRefusedException($"{_connection.Target} did not accept the frame: {FailureText.MessageOf(exception)}", exception);
         }
 

@@ -58,6 +58,27 @@ public sealed class RedisConnectionTests(RedisFixture redis)
         await Until.TrueAsync(() => _changes.Last() == BrokerConnectionState.Restored);
     }
 
+    [Fact]
+    public async Task A_server_that_answers_nothing_behind_an_open_connection_is_told_as_lost_and_then_as_restored()
+    {
+        var server = (await redis.GetAsync()).Address;
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var options = Watch(await redis.NewOptionsAsync(proxy.Port));
+        options.Configuration += ",asyncTimeout=500";
+        await using var transport = new RedisTransport(options);
+        await SendAsync(transport, bytes: 1);
+
+        proxy.Stall();
+        await Until.TrueAsync(async () => !await CanSendAsync(transport) && _changes.Last() == BrokerConnectionState.Lost);
+        // The client gives the connection up then, and what waits for an answer fails with whatever it throws.
+        await Until.TrueAsync(async () => (await FailAsync(transport, bytes: 1)).Message.Contains("is not connected", StringComparison.Ordinal));
+        proxy.Resume();
+
+        await Until.TrueAsync(() => CanSendAsync(transport));
+        await Until.TrueAsync(() => _changes.Last() == BrokerConnectionState.Restored);
+        Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], _changes.Take(3));
+    }
+
     private static async Task<bool> CanSendAsync(RedisTransport transport)
     {
         try
@@ -77,7 +98,7 @@ public sealed class RedisConnectionTests(RedisFixture redis)
         return options;
     }
 
-    private static Task<BatchSendException> FailAsync(RedisTransport transport) => Assert.ThrowsAsync<BatchSendException>(() => SendAsync(transport, LimitBytes + 1));
+    private static Task<BatchSendException> FailAsync(RedisTransport transport, int bytes = LimitBytes + 1) => Assert.ThrowsAsync<BatchSendException>(() => SendAsync(transport, bytes));
 
     private static Task SendAsync(RedisTransport transport, int bytes) =>
         transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("room"), Some.Producer(), 1, new string('x', bytes)) }, TestContext.Current.CancellationToken).WithinDeadline();

@@ -235,7 +235,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IBlockingDisposabl
             Detached.Forget(_dataSource);
         }
 
-        if (ServerFault.IsOutage(exception) || limit.IsOver)
+        if (ServerFault.IsDisconnected(exception) || limit.IsOver)
             _reporter.Lose(ServerFault.Describe(exception));
         if (ServerFault.LosesQueue(exception))
             ForgetQueues();

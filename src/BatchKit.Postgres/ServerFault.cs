@@ -94,6 +94,10 @@ internal static class ServerFault
     /// <summary>True when the server can't be reached, or is not ready for statements that write.</summary>
     public static bool IsOutage(Exception exception) => exception is NpgsqlException and not PostgresException || SpoilsPool(exception);
 
+    /// <summary>True when there is no connection: an outage, or the server lets this user in no more, has no such database, or has no room for connections.</summary>
+    public static bool IsDisconnected(Exception exception) => IsOutage(exception) || (exception is PostgresException { SqlState: var state }
+        && (state is PostgresErrorCodes.TooManyConnections || state.StartsWith("28", StringComparison.Ordinal) || state.StartsWith("3D", StringComparison.Ordinal)));
+
     /// <summary>True when the pool's other connections lead to a server that is read-only or shutting down, as after a fail-over, so that new ones are needed.</summary>
     public static bool SpoilsPool(Exception exception) => exception is PostgresException
     {

@@ -1,3 +1,4 @@
+using System.Collections.Concurrent;
 using BatchKit.Testing;
 using BatchKit.TestServers.Postgres;
 using BatchKit.Transports;
@@ -6,7 +7,7 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Tests;
 
-/// <summary>Callbacks of a data source that throw when a connection is opened: sender, receiver and outbox go on with the next attempt, and lose nothing.</summary>
+/// <summary>Callbacks of a data source that throw when a connection is opened, and logins that are refused: sender, receiver and outbox go on with the next attempt, and lose nothing.</summary>
 public sealed class ConnectionCallbackTests(PasswordServer server) : IClassFixture<PasswordServer>
 {
     private readonly KeepingHandler _handled = new();
@@ -48,6 +49,36 @@ public sealed class ConnectionCallbackTests(PasswordServer server) : IClassFixtu
         await GoOnAsync(failing, AddInitializer);
 
         Assert.Contains("The callback fails.", _log.Text, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_login_that_is_refused_is_told_as_a_lost_connection_and_as_restored_when_it_is_right_again()
+    {
+        await using var schema = await server.NewSchemaAsync();
+        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        var login = new NpgsqlConnectionStringBuilder(schema.DataSource.ConnectionString) { Username = PasswordServer.User, Password = PasswordServer.Password };
+        await using var dataSource = NpgsqlDataSource.Create(login.ConnectionString);
+        var changes = new ConcurrentQueue<(string Purpose, BrokerConnectionState State)>();
+        var options = ReceiverOptions(schema);
+        options.ConnectionChanged = Add;
+        await using var receiver = new PostgresQueueReceiver(dataSource, options, _handled);
+        await using var transport = new PostgresQueueTransport(dataSource, new PostgresOptions { Schema = schema.Name, ConnectionChanged = Add });
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await SendAsync(transport, line: 0);
+
+        await schema.ExecuteAsync($"alter role {PasswordServer.User} password 'wrong'; select pg_terminate_backend(pid) from pg_stat_activity where usename = '{PasswordServer.User}'");
+        var isSent = await TryAsync(() => transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("tasks"), _producer, 2, "line 1") }, CancellationToken.None).AsTask());
+        await Until.TrueAsync(() => StatesOf("receiver").Length == 2);
+        await schema.ExecuteAsync($"alter role {PasswordServer.User} password '{PasswordServer.Password}'");
+        await SendAsync(transport, line: 1);
+
+        Assert.False(isSent);
+        await Until.TrueAsync(() => StatesOf("receiver").Length == 3);
+        foreach (var purpose in new[] { "transport", "receiver" })
+            Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], StatesOf(purpose));
+
+        void Add(ConnectionChange change) => changes.Enqueue((change.Purpose, change.State));
+        BrokerConnectionState[] StatesOf(string purpose) => [.. changes.Where(change => change.Purpose == purpose).Select(static change => change.State)];
     }
 
     private static void AddInitializer(NpgsqlDataSourceBuilder builder, Action call) => builder.UsePhysicalConnectionInitializer(

@@ -6,6 +6,9 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>Exchanges claims with the server, and retries until the server has settled the claims, or they have ended. It makes one exchange at a time.</summary>
 internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
 {
+    // As long as Npgsql waits by default for the end of a statement that it has cancelled.
+    private static readonly TimeSpan CancelLimit = TimeSpan.FromSeconds(2);
+
     private readonly RetrySchedule _schedule = new(parts.Options.ReconnectDelay, parts.Options.MaxReconnectDelay);
     private readonly List<Claim> _sent = [];
     private int _failures;
@@ -72,7 +75,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
 
     private static bool IsRefusal(PostgresException exception) => !ServerFault.LosesQueue(exception) && !ServerFault.IsOutage(exception);
 
-    private Task<ClaimExchange> TryAsync(List<HeldClaim> settled, ClaimRequest request)
+    private async Task<ClaimExchange> TryAsync(List<HeldClaim> settled, ClaimRequest request)
     {
         _sent.Clear();
         foreach (var held in settled)
@@ -82,7 +85,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
         }
 
         // If the answer is not awaited, no worker knows of the new claim until it ends. So not even a stop interrupts an exchange.
-        return parts.Connections.Exchanges.UseAsync(
+        var exchange = parts.Connections.Exchanges.UseAsync(
             (connection, closing) =>
             {
                 // A kept connection that turns out to be broken is replaced, and its use runs again.
@@ -91,6 +94,16 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
                 return parts.Store.ExchangeAsync(connection, _sent, request with { IsRepeat = isRepeat }, closing);
             },
             parts.Stop.Closing);
+        await WatchAsync(exchange).ConfigureAwait(false);
+        return await exchange.ConfigureAwait(false);
+    }
+
+    // When the server accepts and never answers, Npgsql first opens another connection to cancel the statement, and waits for that: for half a minute by default.
+    private async Task WatchAsync(Task exchange)
+    {
+        await exchange.WaitAsync(parts.Options.CommandTimeout + CancelLimit, parts.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (!exchange.IsCompleted)
+            parts.Failed(this, new NpgsqlException($"The server has not answered within {parts.Options.CommandTimeout} ({nameof(PostgresQueueReceiverOptions.CommandTimeout)})."));
     }
 
     private async ValueTask FailedAsync(List<HeldClaim> settled, Exception exception)

@@ -51,7 +51,7 @@ internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueR
 
         if (ServerFault.SpoilsPool(exception))
             Detached.Forget(dataSource);
-        if (ServerFault.IsOutage(exception))
+        if (ServerFault.IsDisconnected(exception))
             reporter.Lose(reason);
         if (isFirst)
             Log.ServerFailed(logger, options.Queue, reason);

@@ -1,3 +1,4 @@
+using BatchKit.TestServers.Network;
 using BatchKit.TestServers.Postgres;
 using Microsoft.Extensions.Logging;
 using Npgsql;
@@ -38,6 +39,31 @@ public sealed class ReceiverFaultTests(PostgresFixture fixture)
         Assert.Null(receiver.Fault);
         Assert.Equal(1, log.Count(2621));
         Assert.Equal(1, log.Count(2622));
+    }
+
+    [Fact]
+    public async Task A_server_that_accepts_and_never_answers_is_told_at_CommandTimeout_whatever_the_connections_limits()
+    {
+        await using var schema = await fixture.NewSchemaAsync();
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        // Npgsql cancels a statement over a connection of its own.
+        var overProxy = new NpgsqlConnectionStringBuilder(schema.DataSource.ConnectionString) { Host = "127.0.0.1", Port = proxy.Port, Timeout = 600, CancellationTimeout = -1 };
+        await using var dataSource = NpgsqlDataSource.Create(overProxy.ConnectionString);
+        var options = new PostgresQueueReceiverOptions { Queue = "tasks", Schema = schema.Name, PollInterval = TimeSpan.FromMilliseconds(50), CommandTimeout = TimeSpan.FromSeconds(1) };
+        var log = new LogCollector();
+        await using var receiver = new PostgresQueueReceiver(dataSource, options, new ScriptedHandler(), timeProvider: null, new Logger<PostgresQueueReceiver>(log));
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await log.WaitForAsync(2620);
+
+        proxy.Stall();
+        await log.WaitForAsync(2621);
+        var fault = receiver.Fault;
+        proxy.Resume();
+
+        await log.WaitForAsync(2622);
+        Assert.StartsWith("The server has not answered within 00:00:01 (CommandTimeout).", fault, StringComparison.Ordinal);
+        Assert.Equal(1, log.Count(2621));
     }
 
     [Fact]

@@ -55,7 +55,7 @@ internal sealed class KeepAlive
         {
             var pause = Check();
             if (pause <= TimeSpan.Zero)
-                return $"The broker was silent for {_interval / 2} after a ping.";
+                return $"The broker was silent for {_interval / 2} after a ping: half of {nameof(MqttOptions.KeepAlive)}, or of the broker's own.";
             await Task.Delay(WholeMilliseconds.Of(pause), _timeProvider, cancellationToken).ConfigureAwait(false);
         }
     }

@@ -1,9 +1,11 @@
 using System.Diagnostics.CodeAnalysis;
 using BatchKit;
 using BatchKit.Broadcast;
+using BatchKit.Broadcast.Tcp;
 using BatchKit.Broadcast.WebSockets;
 using Microsoft.AspNetCore.HostFiltering;
 using Microsoft.AspNetCore.Routing;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
@@ -39,7 +41,8 @@ public static class BatchKitEndpointRouteBuilderExtensions
     /// <summary>Maps a path on which WebSocket clients connect.</summary>
     /// <remarks>
     /// The endpoint includes ASP.NET Core's WebSocket middleware. Compression (permessage-deflate, RFC 7692) is refused, because all clients of a group share one frame.
-    /// Set authorization, rate limits and hosts on the returned builder, as for any endpoint.
+    /// Set authorization, rate limits and hosts on the returned builder, as for any endpoint. Where Kestrel's <c>MaxConcurrentConnections</c> is not set, it becomes on Linux an eighth of the file handles that the process
+    /// may have: connections that send no request would otherwise take all of them, which ends the process. A WebSocket client (HTTP/1.1) does not count.
     /// </remarks>
     /// <param name="endpoints">The application's routes.</param>
     /// <param name="pattern">The path, as a route pattern.</param>
@@ -68,6 +71,8 @@ public static class BatchKitEndpointRouteBuilderExtensions
         var allowedHosts = AllowedHosts(endpoints.ServiceProvider);
         if (options.AllowedOrigins.Count == 0 && allowedHosts.Count == 0)
             Log.TrustsEveryHost(logger, pattern);
+        if (HandleLimit.OfProcess is { } handles)
+            transport.MostHandles = handles - ReserveForRequests(endpoints.ServiceProvider, handles);
         var endpoint = new WebSocketEndpoint(transport, handlers, options, allowedHosts, output, logger);
         var branch = endpoints.CreateApplicationBuilder();
         branch.Use(static next => context =>
@@ -85,6 +90,16 @@ public static class BatchKitEndpointRouteBuilderExtensions
     {
         if (setting.Contains(null!))
             throw new OptionsValidationException("", typeof(WebSocketEndpointOptions), [$"{nameof(WebSocketEndpointOptions)}.{name} must not contain null."]);
+    }
+
+    /// <summary>Limits the connections that have sent no request, unless the application does: Kestrel has no such limit, and at the limit of handles the process ends.</summary>
+    /// <returns>How many handles they can take.</returns>
+    private static int ReserveForRequests(IServiceProvider services, int handles)
+    {
+        var limits = services.GetRequiredService<IOptions<KestrelServerOptions>>().Value.Limits;
+        var reserve = HandleLimit.ForRequests(handles);
+        limits.MaxConcurrentConnections ??= reserve;
+        return (int)Math.Min(reserve, limits.MaxConcurrentConnections.Value);
     }
 
     private static BroadcastTransport FindTransport(IServiceProvider services, string bufferName) => services.GetKeyedService<BroadcastTransport>(bufferName)

@@ -11,6 +11,7 @@ internal static class HandleLimit
     private const int Part = 20;
     private const int LeastReserve = 32;
     private const int MostReserve = 1024;
+    private const int RequestPart = 8;
 
     /// <summary>How many handles the process may have open; null where that is not known, as on other systems than Linux.</summary>
     public static int? OfProcess { get; } = Read();
@@ -19,6 +20,10 @@ internal static class HandleLimit
     /// <param name="socket">The client's socket.</param>
     /// <param name="most">How many handles the process may have open.</param>
     public static bool IsNear(Socket socket, int? most) => most is { } limit && socket.Handle >= limit - Math.Clamp(limit / Part, LeastReserve, MostReserve);
+
+    /// <summary>How many connections that are no client yet an HTTP server may have. Clients leave that many handles to it.</summary>
+    /// <param name="most">How many handles the process may have open.</param>
+    public static int ForRequests(int most) => Math.Max(1, most / RequestPart);
 
     /// <summary>Reads the limit that applies from the text that Linux has for it (proc(5)).</summary>
     public static int? Parse(string limits)

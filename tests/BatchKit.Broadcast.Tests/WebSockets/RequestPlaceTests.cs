@@ -1,8 +1,11 @@
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
+using BatchKit.Broadcast.Tcp;
 using BatchKit.Broadcast.WebSockets;
 using Microsoft.AspNetCore.Connections;
+using Microsoft.AspNetCore.Hosting;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
 
 namespace BatchKit.Broadcast.Tests.WebSockets;
 
@@ -75,6 +78,28 @@ public sealed class RequestPlaceTests
         using var refused = await ConnectAsync(host, IPAddress.Loopback);
 
         Assert.Equal(0, await refused.ReceiveAsync(new byte[1]).WithinDeadline());
+    }
+
+    [Theory]
+    [InlineData(null)]
+    [InlineData(3L)]
+    public async Task Connections_without_a_request_leave_the_process_file_handles_whatever_the_application_sets(long? own)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux tells its limit.");
+        KestrelServerOptions? kestrel = null;
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup
+        {
+            Server = server => server.UseKestrelCore().ConfigureKestrel(options =>
+            {
+                kestrel = options;
+                options.Limits.MaxConcurrentConnections = own;
+                options.Listen(IPAddress.Loopback, port: 0);
+            }),
+        });
+
+        var most = HandleLimit.OfProcess!.Value;
+        Assert.Equal(own ?? most / 8, kestrel!.Limits.MaxConcurrentConnections);
+        Assert.Equal(most - kestrel.Limits.MaxConcurrentConnections, host.Transport.MostHandles);
     }
 
     private static Task<WebSocketHost> StartAsync() =>

@@ -31,6 +31,10 @@ internal sealed class ScopeAroundLoop : CodeFixProvider
         var model = await context.Document.GetSemanticModelAsync(context.CancellationToken).ConfigureAwait(false);
         if (root is null || model is null || parts.FirstOrDefault() is not StatementSyntax loop || parts.ElementAtOrDefault(1) is not ExpressionSyntax output)
             return;
+
+        // The directive that ends what one begins may stand behind the loop, and the scope's brace would come between them.
+        if (loop.WithoutLeadingTrivia().ContainsDirectives)
+            return;
         var handle = parts.ElementAtOrDefault(2) as ExpressionSyntax;
         var isTyped = model.GetTypeInfo(output, context.CancellationToken).Type is { Name: "TypedOutput" };
         var scope = Open(output, isTyped, handle);
@@ -45,6 +49,8 @@ internal sealed class ScopeAroundLoop : CodeFixProvider
     private static ExpressionSyntax Open(ExpressionSyntax output, bool isTyped, ExpressionSyntax? handle)
     {
         var called = output is CastExpressionSyntax or BinaryExpressionSyntax ? $"({output.WithoutTrivia()})" : $"{output.WithoutTrivia()}";
+        if (output.FirstAncestorOrSelf<ExpressionSyntax>(static outer => outer.Parent is not ParenthesizedExpressionSyntax)?.Parent is PostfixUnaryExpressionSyntax)
+            called += "!";
         return SyntaxFactory.ParseExpression($"{called}{(isTyped ? ".Buffer" : "")}.BeginBufferingScope({handle?.WithoutTrivia()})");
     }
 

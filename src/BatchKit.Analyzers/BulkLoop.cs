@@ -16,32 +16,20 @@ internal static class BulkLoop
     /// <summary>Finds the loop around a call, or the call that repeats the function around it. A task that the loop starts may run longer than the loop.</summary>
     public static IOperation? Around(IOperation call, bool alsoInTasks = false)
     {
-        var exits = new List<ILabelSymbol>();
-        var leavesFunction = false;
+        var end = new IterationEnd();
         for (var (inner, outer) = (call, call.Parent); outer is not null; (inner, outer) = (outer, outer.Parent))
         {
+            end.Look(inner, outer);
             switch (outer)
             {
-                case IReturnOperation:
-                    leavesFunction = true;
-                    break;
-                case IBlockOperation or ISwitchCaseOperation:
-                    foreach (var later in outer.ChildOperations.SkipWhile(child => child != inner).Skip(1))
-                    {
-                        leavesFunction |= later is IReturnOperation { Kind: OperationKind.Return, IsImplicit: false };
-                        if (later is IBranchOperation { BranchKind: BranchKind.Break } exit)
-                            exits.Add(exit.Target);
-                    }
-
-                    break;
                 case ILoopOperation loop when inner == loop.Body:
-                    if (leavesFunction || !IsBulk(loop))
+                    if (end.LeavesFunction || !IsBulk(loop))
                         return null;
-                    if (!exits.Contains(loop.ExitLabel, SymbolEqualityComparer.Default))
+                    if (!end.Ends(loop))
                         return loop;
                     break;
                 case IAnonymousFunctionOperation when alsoInTasks && TakerOf(outer) is { TargetMethod: { Name: "Run", ContainingType.Name: "Task" } }:
-                    leavesFunction = false;
+                    end = new IterationEnd();
                     break;
                 case IAnonymousFunctionOperation:
                     return RepeaterOf(outer);

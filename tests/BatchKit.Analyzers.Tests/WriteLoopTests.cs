@@ -15,6 +15,8 @@ public sealed class WriteLoopTests
     [InlineData("foreach (var item in System.IO.File.ReadAllLines(items[0])) output.{|BK0002:Write|}(player, item);")]
     [InlineData("foreach (var item in items) output.{|BK0002:Write|}(player, System.IO.File.ReadAllText(item));")]
     [InlineData("foreach (var item in items) await output.{|BK0002:WriteAsync|}(player, item).ConfigureAwait(false);")]
+    [InlineData("foreach (var item in items) if (!output.{|BK0002:TryWrite|}(player, item)) break;")]
+    [InlineData("var isFull = false; for (var i = 0; i < items.Count && !isFull; i++) { isFull = !output.{|BK0002:TryWrite|}(player, items[i]); }")]
     public Task A_loop_of_writes_to_one_handle_is_reported_once(string loop) => AnalyzerCheck.ReportsAsync<WriteLoopAnalyzer>(loop);
 
     [Theory]
@@ -28,6 +30,9 @@ public sealed class WriteLoopTests
     [InlineData("while (true) output.Write(player, items[0]);")]
     [InlineData("foreach (var item in items) { output.Write(player, item); await Task.Delay(1000); }")]
     [InlineData("foreach (var item in items) new OutputBufferOfEach().Output.Write(player, item);")]
+    [InlineData("for (var i = 0; i < 3; i++) if (output.TryWrite(player, items[0])) break;")]
+    [InlineData("for (var i = 0; i < 3; i++) { var isWritten = output.TryWrite(player, items[0]); if (isWritten) { queue.Clear(); return; } }")]
+    [InlineData("var isWritten = false; for (var i = 0; i < 3 && !isWritten; i++) isWritten = output.TryWrite(player, items[0]);")]
     public Task A_loop_that_has_a_scope_or_needs_none_is_not_reported(string loop) =>
         AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>($"private async Task Run() {{ {loop} }} private sealed class OutputBufferOfEach {{ public IOutputBuffer Output => throw new NotSupportedException(); }}");
 
@@ -188,6 +193,32 @@ public sealed class WriteLoopTests
         }
         """,
         isAsync: false);
+
+    [Fact]
+    public Task The_fix_leaves_the_compiler_its_word_that_there_is_a_buffer() => AnalyzerCheck.FixesAsync<WriteLoopAnalyzer, ScopeAroundLoop>(
+        """
+        foreach (var item in items)
+            output!.{|BK0002:Write|}(player, item);
+        """,
+        """
+        using (output!.BeginBufferingScope(player))
+        {
+            foreach (var item in items)
+                output!.Write(player, item);
+        }
+        """,
+        isAsync: false);
+
+    [Fact]
+    public Task There_is_no_fix_that_a_directive_would_cut_in_two() => AnalyzerCheck.FixesNothingAsync<WriteLoopAnalyzer, ScopeAroundLoop>(
+        """
+        foreach (var item in items)
+        #if DEBUG
+            output.Write(player, $"{item}!");
+        #else
+            output.{|BK0002:Write|}(player, item);
+        #endif
+        """);
 
     [Fact]
     public Task There_is_no_fix_where_the_buffer_has_no_name()

@@ -17,13 +17,13 @@ public interface IPlayerGrain : IGrainWithIntegerKey
     Task ListAsync(int items);
 }
 
-internal sealed class PlayerGrain(IOutputBuffer output, ObserverTransport observers) : Grain, IPlayerGrain
+internal sealed class PlayerGrain(IOutputBuffer output, ObserverTransport transport) : Grain, IPlayerGrain
 {
     private OutputHandle Player => OutputHandle.Connection(this.GetPrimaryKeyLong());
 
     public Task ConnectAsync(IPlayerObserver observer)
     {
-        observers.Connect(Player, observer);
+        transport.Observers[Player] = observer;
         return Task.CompletedTask;
     }
 
@@ -37,32 +37,28 @@ internal sealed class PlayerGrain(IOutputBuffer output, ObserverTransport observ
 
 internal sealed class ObserverTransport : IBatchTransport
 {
-    private readonly ConcurrentDictionary<OutputHandle, IPlayerObserver> _observers = new();
-
-    public void Connect(OutputHandle player, IPlayerObserver observer) => _observers[player] = observer;
+    public ConcurrentDictionary<OutputHandle, IPlayerObserver> Observers { get; } = new();
 
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
-        var outcomes = new List<BatchOutcome>();
-        foreach (var batch in batches.ToArray())
-            outcomes.Add(await TrySendAsync(batch, cancellationToken));
+        var outcomes = Enumerable.Repeat(BatchOutcome.Refused, batches.Length).ToArray();
+        for (var index = 0; index < outcomes.Length; index++)
+        {
+            var batch = batches.Span[index];
+            if (!Observers.TryGetValue(batch.Handle, out var observer))
+                continue;
+            try
+            {
+                await observer.ReceiveAsync(batch.Payload.ToArray()).WaitAsync(cancellationToken);
+                outcomes[index] = BatchOutcome.Acknowledged;
+            }
+            catch (ClientNotAvailableException)
+            {
+                Observers.TryRemove(new(batch.Handle, observer));
+            }
+        }
+
         if (outcomes.Contains(BatchOutcome.Refused))
             throw new BatchSendException([.. outcomes], "A player is gone.");
-    }
-
-    private async Task<BatchOutcome> TrySendAsync(MessageBatch batch, CancellationToken cancellationToken)
-    {
-        if (!_observers.TryGetValue(batch.Handle, out var observer))
-            return BatchOutcome.Refused;
-        try
-        {
-            await observer.ReceiveAsync(batch.Payload.ToArray()).WaitAsync(cancellationToken);
-            return BatchOutcome.Acknowledged;
-        }
-        catch (ClientNotAvailableException)
-        {
-            _observers.TryRemove(KeyValuePair.Create(batch.Handle, observer));
-            return BatchOutcome.Refused;
-        }
     }
 }

@@ -32,7 +32,7 @@ public interface IOutputBuffer
     /// <remarks>
     /// <para>The flow's first write to a handle takes a scope on it. When the outermost ambient scope closes, all that it holds leaves in the order in which it was written, in one
     /// send per partition. The scope follows <c>await</c> and tasks started inside it. A scope that an async helper opens is invisible to the helper's
-    /// caller: open it in the method that owns the loop. Opening allocates about 150 bytes, because .NET copies the execution context.</para>
+    /// caller: open it in the method that owns the loop. Opening allocates about 200 bytes, because .NET copies the execution context.</para>
     /// <para>With a limit, what it holds leaves when it closes, or when the limit has passed since its first message; the scope then goes on with the next messages. An ambient scope that is
     /// opened inside another one joins it, and the limit of the outer one applies. See <see cref="BeginBufferingScope(OutputHandle, TimeSpan?, int, string)"/>.</para>
     /// </remarks>
@@ -123,9 +123,9 @@ public interface IOutputBuffer
 
     /// <summary>Writes the latest value of a key, such as a position or a reading. While an older one with the same key waits, it takes that one's place, so that a slow receiver gets the newest and no backlog.</summary>
     /// <remarks>
-    /// <para>What a sender has taken is sent, and retried, unchanged. A value arrives where the one that it replaced would have: it may overtake <see cref="Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)"/>s of before, also
+    /// <para>What a sender has taken is sent, and retried, unchanged. A value arrives where the one that it replaced would have: it may overtake earlier <see cref="Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)"/>s, also
     /// to other handles, and is settled with what was written with the replaced one, whose scope or flush reports its loss. It never arrives behind what is written after it. If other messages change the same state, use another key
-    /// after each of them. A larger value whose batch is full goes behind what waits, and so does one that excludes a connection which the older one does not (<see cref="MessageHeader.ExcludedConnections"/>). What a transport has taken is replaced no more, except in the queue of a client of <c>BatchKit.Broadcast</c> that reads slowly: there the newest takes its place too.</para>
+    /// after each of them. A larger value whose batch is full goes behind what waits, and so does one that excludes a connection which the older one does not (<see cref="MessageHeader.ExcludedConnections"/>). What a transport has taken is no longer replaced, except in the queue of a client of <c>BatchKit.Broadcast</c> that reads slowly: there the newest takes its place too.</para>
     /// <para>The value replaced counts in <see cref="OutputStatistics.SupersededMessages"/>. Values of known keys allocate nothing. What a handle remembers is its keys that wait: 72 bytes each, which count in <see cref="OutputBufferOptions.MaxBufferedBytes"/> until a sender has taken the value.</para>
     /// </remarks>
     /// <param name="handle">The destination.</param>
@@ -164,7 +164,7 @@ public interface IOutputBuffer
     /// <exception cref="OutputDeliveryException">Messages for the handle were refused, given up or dropped since the previous flush.</exception>
     ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default);
 
-    /// <summary>Completes when nothing that was queued for a handle so far is pending. Unlike a flush, it seals nothing: what open scopes hold back is held on, and is not waited for.</summary>
+    /// <summary>Completes when nothing that was queued for a handle so far is pending. Unlike a flush, it seals nothing: open scopes keep what they hold, and it does not wait for that.</summary>
     /// <remarks>It reports the losses that happen while it waits. Inside a transport's send it completes at once; otherwise the send would wait for itself.</remarks>
     /// <param name="handle">The destination.</param>
     /// <param name="cancellationToken">Ends the wait, not the sending.</param>

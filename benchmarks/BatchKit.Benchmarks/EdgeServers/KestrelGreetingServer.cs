@@ -44,12 +44,17 @@ internal sealed class KestrelGreetingServer(Arrivals arrivals) : IEdgeServer
 internal static class EdgeApplication
 {
     private const int Backlog = 4096;
+    private const int MaxConnections = 100_000;
 
     public static WebApplication Build(int port)
     {
         var builder = WebApplication.CreateSlimBuilder();
         builder.Logging.ClearProviders();
-        builder.WebHost.ConfigureKestrel(options => options.Listen(IPAddress.Loopback, port));
+        builder.WebHost.ConfigureKestrel(options =>
+        {
+            options.Limits.MaxConcurrentConnections = MaxConnections;
+            options.Listen(IPAddress.Loopback, port);
+        });
         builder.Services.Configure<SocketTransportOptions>(options => options.Backlog = Backlog);
         return builder.Build();
     }

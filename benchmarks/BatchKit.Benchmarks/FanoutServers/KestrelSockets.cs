@@ -7,7 +7,7 @@ namespace BatchKit.Benchmarks.FanoutServers;
 /// <summary>Kestrel's WebSockets, kept in a list.</summary>
 internal sealed class KestrelSockets : IAsyncDisposable
 {
-    private readonly WebApplication _application = LoopbackApplication.Build();
+    private readonly WebApplication _application = LoopbackApplication.BuildForWebSockets();
     private readonly List<WebSocket> _sockets = [];
 
     // Guards the list and the snapshot.

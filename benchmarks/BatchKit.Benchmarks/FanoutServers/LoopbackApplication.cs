@@ -12,6 +12,9 @@ namespace BatchKit.Benchmarks.FanoutServers;
 /// <summary>A web application on a free port of this machine, which logs nothing.</summary>
 internal static class LoopbackApplication
 {
+    // The sink begins up to 64 at a time; once they are upgraded they don't count. Nearly all handles of the process are for clients.
+    private const int MaxBeginning = 96;
+
     public static WebApplication Build(Action<IServiceCollection>? services = null, Action<ListenOptions>? listen = null)
     {
         var builder = WebApplication.CreateSlimBuilder();
@@ -20,6 +23,9 @@ internal static class LoopbackApplication
         services?.Invoke(builder.Services);
         return builder.Build();
     }
+
+    public static WebApplication BuildForWebSockets() =>
+        Build(static services => services.Configure<KestrelServerOptions>(static kestrel => kestrel.Limits.MaxConcurrentConnections = MaxBeginning));
 
     /// <returns>The port.</returns>
     public static async Task<int> StartAsync(WebApplication application)

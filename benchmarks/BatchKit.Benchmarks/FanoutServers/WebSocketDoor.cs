@@ -6,7 +6,7 @@ namespace BatchKit.Benchmarks.FanoutServers;
 /// <summary>BatchKit's WebSockets under Kestrel.</summary>
 internal sealed class WebSocketDoor(BroadcastTransport transport, Func<ClientConnection, IConnectionHandler> handlers) : IFanoutDoor
 {
-    private readonly WebApplication _application = LoopbackApplication.Build();
+    private readonly WebApplication _application = LoopbackApplication.BuildForWebSockets();
 
     public Task<int> StartAsync()
     {

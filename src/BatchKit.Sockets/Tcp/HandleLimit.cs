@@ -8,7 +8,7 @@ internal static class HandleLimit
 {
     private const string Path = "/proc/self/limits";
     private const string Name = "Max open files";
-    private const int Part = 20;
+    private const int Part = 128;
     private const int LeastReserve = 32;
     private const int MostReserve = 1024;
     private const int RequestPart = 8;

@@ -12,8 +12,8 @@ internal sealed class NatsLink : IBlockingDisposable
     // The server answers a request, or is about to be found dead.
     private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(5);
 
-    // A server that is gone without a word is noticed within two of them.
-    private static readonly TimeSpan PingInterval = TimeSpan.FromSeconds(10);
+    // The client gives a silent server up when MaxPingOut pings, one here, are unanswered at the next one: within two of them.
+    private static readonly TimeSpan PingInterval = TimeSpan.FromSeconds(5);
 
     private const string Client = "client";
 
@@ -75,6 +75,7 @@ internal sealed class NatsLink : IBlockingDisposable
     {
         if (Connection.ConnectionState == NatsConnectionState.Open)
             return;
+        var began = TimeProvider.System.GetTimestamp();
         try
         {
             // The client's own limits are the system's time, so this is too.
@@ -82,11 +83,8 @@ internal sealed class NatsLink : IBlockingDisposable
         }
         catch (Exception exception) when (exception is NatsException or TimeoutException)
         {
-            var fault = Explain(exception);
-            if (fault != _fault)
-                ConnectionLog.Failed(_logger, Client, fault);
-            _fault = fault;
-            _reporters.Lose(fault);
+            var fault = Explain(exception, TimeProvider.System.GetElapsedTime(began));
+            Fail(fault);
             throw new IOException(fault, exception);
         }
     }
@@ -131,6 +129,7 @@ internal sealed class NatsLink : IBlockingDisposable
             ConnectTimeout = AnswerLimit,
             RequestTimeout = AnswerLimit,
             PingInterval = PingInterval,
+            MaxPingOut = 1,
             ReconnectWaitMax = TimeSpan.FromSeconds(2),
         };
         return options.ConfigureConnection?.Invoke(settings) ?? settings;
@@ -139,14 +138,24 @@ internal sealed class NatsLink : IBlockingDisposable
     private static string Name(string urls) => string.Join(", ", urls.Split(',', StringSplitOptions.TrimEntries)
         .Select(static url => url[(url.LastIndexOf('@') + 1)..].Replace("nats://", "", StringComparison.Ordinal).TrimEnd('/')));
 
-    // The client's text for a server that is away only repeats its addresses.
-    private string Explain(Exception exception) => (exception.InnerException ?? exception) switch
+    // The client's text for a server that is away only repeats its addresses. Its limit and ours end at the same moment: two texts would take turns, and each turn be logged.
+    private string Explain(Exception exception, TimeSpan elapsed) => (exception.InnerException ?? exception) switch
     {
-        NatsServerException refused => $"{Target} refused the connection: {FailureText.MessageOf(refused).TrimEnd('.')}. {_remedy}",
-        TimeoutException => $"{Target} did not answer within {AnswerLimit}. {_remedy}",
+        NatsServerException refused => Refused(FailureText.MessageOf(refused)),
+        NatsException or TimeoutException or OperationCanceledException when elapsed >= 0.9 * AnswerLimit => $"{Target} did not answer within {AnswerLimit}. {_remedy}",
         NatsException => $"{Target} can't be reached. {_remedy}",
         var cause => $"{Target} can't be reached: {FailureText.MessageOf(cause).TrimEnd('.')}. {_remedy}",
     };
+
+    private string Refused(string reason) => $"{Target} refused the connection: {reason.TrimEnd('.')}. {_remedy}";
+
+    private void Fail(string fault)
+    {
+        if (fault != _fault)
+            ConnectionLog.Failed(_logger, Client, fault);
+        _fault = fault;
+        _reporters.Lose(fault);
+    }
 
     private ValueTask OnOpenedAsync(object? sender, NatsEventArgs change)
     {
@@ -158,6 +167,9 @@ internal sealed class NatsLink : IBlockingDisposable
 
     private ValueTask OnServerErrorAsync(object? sender, NatsServerErrorEventArgs change)
     {
+        // While the client connects again by itself, no one else hears of a refused login.
+        if (change.Error.Contains("auth", StringComparison.OrdinalIgnoreCase) && Connection.ConnectionState != NatsConnectionState.Open)
+            Fail(Refused($"Server error: {change.Error}"));
         ServerFailed?.Invoke(this, change);
         return default;
     }
@@ -167,7 +179,8 @@ internal sealed class NatsLink : IBlockingDisposable
         if (_isDisposed)
             return default;
         _fault = $"The connection to {Target} was lost. {_remedy}";
-        ConnectionLog.Lost(_logger, Client, Target, "NATS.Net does not tell why.");
+        var settings = Connection.Opts;
+        ConnectionLog.Lost(_logger, Client, Target, $"NATS.Net does not tell why. It gives a silent server up after {settings.PingInterval * (settings.MaxPingOut + 1)} ({nameof(NatsOpts.PingInterval)}, {nameof(NatsOpts.MaxPingOut)}).");
         _reporters.Lose(_fault);
         return default;
     }

@@ -264,7 +264,10 @@ public sealed class NatsFaultTests(NatsFixture nats)
         await server.ConfigureAsync("authorization { user: someone, password: secret-4711 }");
         await using var stranger = await NatsNode.StartAsync(NatsFixture.OptionsFor(server.Address), 2);
 
-        Assert.Contains("refused the connection: Server error: Authorization Violation. Check that", (await stranger.GetHealthAsync()).Description, StringComparison.Ordinal);
+        const string refused = "refused the connection: Server error: Authorization Violation. Check that";
+        Assert.Contains(refused, (await stranger.GetHealthAsync()).Description, StringComparison.Ordinal);
+        // It was connected, and its client connects again by itself.
+        await Until.TrueAsync(async () => (await node.GetHealthAsync()).Description?.Contains(refused, StringComparison.Ordinal) == true);
     }
 
     private static async Task<NatsServer> StartServerAsync()

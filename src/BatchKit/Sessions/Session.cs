@@ -28,7 +28,7 @@ public sealed class Session
     private long _lost;
     private long _toldLost;
     private long _since;
-    private long? _repeatedAt;
+    private (long At, long To)? _repeated;
     private (SessionGreeting Greeting, long LastReceived)? _asked;
     private int _version;
     private bool _isForwarding;
@@ -201,9 +201,11 @@ public sealed class Session
         {
             if (_asked is not var (greeting, last))
                 return true;
-            if (_repeatedAt is { } repeated && timeProvider.GetElapsedTime(repeated, now) < RepeatPause)
+            // No message is repeated twice within the pause, but for the place of one that has expired behind the session: its client always lacks that.
+            var isNew = greeting == SessionGreeting.Resumed && (last >= _repeated?.To || _history.HasExpired(last + 1, timeProvider.GetTimestamp()));
+            if (!isNew && _repeated is { } repeated && timeProvider.GetElapsedTime(repeated.At, now) < RepeatPause)
                 return false;
-            (_repeatedAt, _asked) = (now, null);
+            (_repeated, _asked) = ((now, _taken), null);
             _greeting = greeting == SessionGreeting.None ? _greeting : greeting;
             _version++;
             GoBack(last);
@@ -238,7 +240,6 @@ public sealed class Session
                 _asked ??= (SessionGreeting.None, number);
             else if (number > _asked?.LastReceived)
                 _asked = null;
-
             // What was to be forwarded again has arrived meanwhile.
             _next = Math.Max(_next, number + 1);
             _acknowledged = Math.Max(_acknowledged, number);

@@ -107,6 +107,13 @@ internal sealed class SessionHistory(SessionCounters counters)
         return index < _count ? At(index).Number : Next;
     }
 
+    /// <summary>True when a message has become too old since it was given.</summary>
+    public bool HasExpired(long number, long now)
+    {
+        var index = FindIndex(number);
+        return index < _count && At(index).Number == number && At(index).Message?.Deadline <= now;
+    }
+
     /// <summary>Forgets what the client has: all up to a number.</summary>
     public void Acknowledge(long number)
     {

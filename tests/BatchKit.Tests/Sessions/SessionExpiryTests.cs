@@ -1,3 +1,5 @@
+using BatchKit.Sessions;
+
 namespace BatchKit.Tests.Sessions;
 
 /// <summary>Messages with a time to live keep their deadline while they wait in a session.</summary>
@@ -113,6 +115,49 @@ public sealed class SessionExpiryTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task Each_hole_that_expiry_in_the_buffer_leaves_is_a_gap_at_once()
+    {
+        var connection = _rig.Connections.Open();
+        var session = _rig.Open(connection);
+        await _rig.ReadAsync(connection);
+
+        for (var last = 0; last < 6; last += 2)
+        {
+            await WriteLateAsync(connection, session);
+            Assert.Equal([$"{last + 2} chat"], await _rig.ReadAsync(connection));
+            _rig.Say(connection, $"session resume {session.Token} {last}");
+            Assert.Equal([$"resumed {last + 1}", $"gap {last + 1} {last + 1}", $"{last + 2} chat"], await _rig.ReadAsync(connection));
+        }
+
+        // What it has had is not repeated so soon.
+        _rig.Say(connection, $"session resume {session.Token} 0");
+        Assert.Empty(await _rig.ReadAsync(connection));
+    }
+
+    [Fact]
+    public async Task What_expires_in_the_buffer_while_it_is_repeated_is_a_gap_at_once()
+    {
+        var connection = _rig.Connections.Open();
+        var session = _rig.Open(connection);
+        await _rig.ReadAsync(connection);
+        await WriteLateAsync(connection, session);
+        _rig.Output.Write(session.Handle, "later value", Second);
+        await _rig.ReadAsync(connection);
+
+        using (_rig.Output.BeginBufferingScope(connection))
+        {
+            _rig.Say(connection, $"session resume {session.Token} 0");
+            _rig.Clock.Advance(TimeSpan.FromSeconds(1));
+        }
+
+        Assert.Equal(["resumed 1", "gap 1 1", "2 chat"], await _rig.ReadAsync(connection));
+        _rig.Output.Write(session.Handle, "more chat");
+        Assert.Equal(["4 more chat"], await _rig.ReadAsync(connection));
+        _rig.Say(connection, $"session resume {session.Token} 2");
+        Assert.Equal(["resumed 3", "gap 3 3", "4 more chat"], await _rig.ReadAsync(connection));
+    }
+
+    [Fact]
     public async Task What_is_taken_up_in_time_arrives()
     {
         var session = _rig.OpenAway();
@@ -148,5 +193,16 @@ public sealed class SessionExpiryTests : IAsyncDisposable
         Assert.Equal(["resumed 1", "gap 1 1", "2 new"], await _rig.ReadAsync(third));
         Array.ForEach([here, away], session => _rig.Sessions.End(session));
         Assert.Equal((0, 0), (_rig.Statistics.WaitingMessages, _rig.Statistics.WaitingBytes));
+    }
+
+    // The first of two messages expires after it was forwarded.
+    private async Task WriteLateAsync(OutputHandle connection, Session session)
+    {
+        using var scope = _rig.Output.BeginBufferingScope(connection);
+        _rig.Output.Write(session.Handle, "value", Second);
+        await _rig.Output.FlushAsync(session.Handle).WithinDeadline();
+        _rig.Clock.Advance(TimeSpan.FromSeconds(1));
+        _rig.Output.Write(session.Handle, "chat");
+        await _rig.Output.FlushAsync(session.Handle).WithinDeadline();
     }
 }

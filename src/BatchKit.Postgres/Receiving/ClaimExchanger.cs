@@ -6,9 +6,6 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>Exchanges claims with the server, and retries until the server has settled the claims, or they have ended. It makes one exchange at a time.</summary>
 internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
 {
-    // As long as Npgsql waits by default for the end of a statement that it has cancelled.
-    private static readonly TimeSpan CancelLimit = TimeSpan.FromSeconds(2);
-
     private readonly RetrySchedule _schedule = new(parts.Options.ReconnectDelay, parts.Options.MaxReconnectDelay);
     private readonly List<Claim> _sent = [];
     private int _failures;
@@ -94,16 +91,8 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
                 return parts.Store.ExchangeAsync(connection, _sent, request with { IsRepeat = isRepeat }, closing);
             },
             parts.Stop.Closing);
-        await WatchAsync(exchange).ConfigureAwait(false);
+        await parts.WatchAsync(this, exchange).ConfigureAwait(false);
         return await exchange.ConfigureAwait(false);
-    }
-
-    // When the server accepts and never answers, Npgsql first opens another connection to cancel the statement, and waits for that: for half a minute by default.
-    private async Task WatchAsync(Task exchange)
-    {
-        await exchange.WaitAsync(parts.Options.CommandTimeout + CancelLimit, parts.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        if (!exchange.IsCompleted)
-            parts.Failed(this, new NpgsqlException($"The server has not answered within {parts.Options.CommandTimeout} ({nameof(PostgresQueueReceiverOptions.CommandTimeout)})."));
     }
 
     private async ValueTask FailedAsync(List<HeldClaim> settled, Exception exception)

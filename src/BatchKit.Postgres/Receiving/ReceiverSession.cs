@@ -62,6 +62,9 @@ internal sealed class ReceiverSession(ReceiverParts parts, IMessageHandler<Queue
 /// <summary>The objects that the tasks of one receiver's session share.</summary>
 internal sealed class ReceiverParts : IAsyncDisposable
 {
+    // As long as Npgsql waits by default for the end of a statement that it has cancelled.
+    private static readonly TimeSpan CancelLimit = TimeSpan.FromSeconds(2);
+
     private readonly TaskCompletionSource _queueLost = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     public ReceiverParts(
@@ -133,6 +136,15 @@ internal sealed class ReceiverParts : IAsyncDisposable
         Health.Failed(task, exception);
         if (ServerFault.LosesQueue(exception))
             _queueLost.TrySetResult();
+    }
+
+    /// <summary>Completes when a task's statement has ended, or reports that it has not in time. When the server accepts and never answers, Npgsql first opens another connection to cancel the statement, and waits for
+    /// that: for half a minute by default.</summary>
+    public async Task WatchAsync(object task, Task statement)
+    {
+        await statement.WaitAsync(Options.CommandTimeout + CancelLimit, TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (!statement.IsCompleted)
+            Failed(task, new NpgsqlException($"The server has not answered within {Options.CommandTimeout} ({nameof(PostgresQueueReceiverOptions.CommandTimeout)})."));
     }
 
     /// <summary>Ends the session: claims nothing more, and cancels the handlers, because their messages are gone.</summary>

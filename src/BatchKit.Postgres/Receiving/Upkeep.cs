@@ -53,7 +53,9 @@ internal sealed class Upkeep(ReceiverParts parts, QueueEntry queue)
 
     private async Task<TimeSpan> LookAsync()
     {
-        var report = await parts.Connections.Care.UseAsync(parts.Store.UpkeepAsync, parts.Stop.Stopping).ConfigureAwait(false);
+        var upkeep = parts.Connections.Care.UseAsync(parts.Store.UpkeepAsync, parts.Stop.Stopping);
+        await parts.WatchAsync(this, upkeep).ConfigureAwait(false);
+        var report = await upkeep.ConfigureAwait(false);
         if (report.Returned + report.Buried > 0)
         {
             parts.Counters.Buried(report.Buried);

@@ -88,7 +88,9 @@ internal sealed class RedisConnection : IBlockingDisposable
         {
             // The client ends an answer that never comes later.
             _ = answer.ContinueWith(static late => late.Exception, TaskScheduler.Default);
-            return Fault ?? $"{Target} did not answer within {AnswerLimit}. Check whether it is paused, overloaded or out of reach.";
+            var silence = Fault ?? $"{Target} did not answer within {AnswerLimit}. Check whether it is paused, overloaded or out of reach.";
+            Lose(silence);
+            return silence;
         }
     }
 

@@ -62,6 +62,11 @@ internal sealed class NatsLink : IBlockingDisposable
     /// <summary>Why nothing can be sent or received now; null when it can.</summary>
     public string? Fault => Connection.ConnectionState == NatsConnectionState.Open ? null : _fault ?? $"{Target} is not connected. {_remedy}";
 
+    /// <summary>A failure's text, with what to check where nothing at the server takes a request: NATS.Net says no more of that than "No responders".</summary>
+    public static string Describe(Exception failure) => FailureText.CausesOf(failure).Any(static cause => cause is NatsNoRespondersException or NatsJSApiNoResponseException)
+        ? $"{FailureText.MessageOf(failure).TrimEnd('.')}: JetStream is not enabled there (nats-server -js), the stream is gone, or the server is silent."
+        : FailureText.MessageOf(failure);
+
     /// <summary>Tells a reporter of the connection's changes.</summary>
     public void Watch(ConnectionReporter reporter)
     {

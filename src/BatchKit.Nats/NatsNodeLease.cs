@@ -1,5 +1,4 @@
 using System.Globalization;
-using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using NATS.Client.Core;
 using NATS.Client.JetStream;
@@ -110,7 +109,7 @@ internal sealed class NatsNodeLease(NatsLink link, string bucket, int replicas, 
             {
                 // The server may be back in time, and without it nothing is received either. Whatever it is, the reason is told when the lease is over.
                 if (!IsHeld)
-                    return $"The lease of node {node.Value} could not be renewed: {FailureText.MessageOf(exception)}";
+                    return $"The lease of node {node.Value} could not be renewed: {NatsLink.Describe(exception)}";
             }
         }
     }

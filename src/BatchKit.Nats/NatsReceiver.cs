@@ -130,11 +130,11 @@ public sealed class NatsReceiver : IHostedService, IBlockingDisposable
         }
         catch (NodeTakenException exception) when (_options.WaitsForNode)
         {
-            _lifetime.Tried(FailureText.MessageOf(exception));
+            _lifetime.Tried(NatsLink.Describe(exception));
         }
         catch (Exception exception) when (exception is IOException or NatsException or TimeoutException)
         {
-            _lifetime.Tried(FailureText.MessageOf(exception));
+            _lifetime.Tried(NatsLink.Describe(exception));
         }
     }
 
@@ -193,7 +193,7 @@ public sealed class NatsReceiver : IHostedService, IBlockingDisposable
         }
         catch (Exception exception)
         {
-            return FailureText.MessageOf(exception);
+            return NatsLink.Describe(exception);
         }
     }
 

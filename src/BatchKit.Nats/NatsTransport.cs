@@ -1,4 +1,3 @@
-using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using NATS.Client.Core;
@@ -134,7 +133,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
         }
         catch (Exception exception) when (exception is IOException or NatsException or TimeoutException)
         {
-            _fault = FailureText.MessageOf(exception);
+            _fault = NatsLink.Describe(exception);
             return false;
         }
     }
@@ -162,7 +161,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
         }
         catch (Exception exception) when (!ending.IsCancellationRequested)
         {
-            _fault = FailureText.MessageOf(exception);
+            _fault = NatsLink.Describe(exception);
         }
         catch (Exception)
         {
@@ -223,7 +222,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
             // The stream may be gone: the next attempt creates it again.
             lock (_lock)
                 _declaring = null;
-            _fault = $"{_link.Target} did not store a frame: {FailureText.MessageOf(exception)}";
+            _fault = $"{_link.Target} did not store a frame: {NatsLink.Describe(exception)}";
             KeepStarting();
             throw new IOException(_fault, exception);
         }

@@ -270,6 +270,21 @@ public sealed class NatsFaultTests(NatsFixture nats)
         await Until.TrueAsync(async () => (await node.GetHealthAsync()).Description?.Contains(refused, StringComparison.Ordinal) == true);
     }
 
+    [Fact]
+    public async Task A_server_without_JetStream_says_how_to_start_it()
+    {
+        await using var server = await StartServerAsync();
+        // It was enabled by the command line, which the server forgets when it reads its file again.
+        await server.ConfigureAsync("authorization { user: someone, password: secret-4711 }");
+        var options = NatsFixture.OptionsFor(server.Address);
+        options.Url = $"nats://someone:secret-4711@{server.Address.Authority}";
+
+        await using var node = await NatsNode.StartAsync(options, 1);
+
+        var health = await node.GetHealthAsync();
+        Assert.Contains("JetStream is not enabled there (nats-server -js), the stream is gone, or the server is silent.", health.Description, StringComparison.Ordinal);
+    }
+
     private static async Task<NatsServer> StartServerAsync()
     {
         Assert.SkipUnless(NatsServer.WhyMissing is null, NatsServer.WhyMissing ?? "");

@@ -13,8 +13,11 @@ try
     // What begins with an option of BenchmarkDotNet's is for it.
     if (args is [['-', '-', ..] option, ..] && option is not ("--help" or "--version"))
     {
-        BenchmarkSwitcher.FromTypes(Catalog.Classes).Run(args, RunConfiguration.ForArguments());
-        return ExitCodes.Done;
+        if (BenchmarkSwitcher.FromTypes(Catalog.Classes).Run(args, RunConfiguration.ForArguments()).Any() || args.Contains("--list") || args.Contains("--info"))
+            return ExitCodes.Done;
+        // BenchmarkDotNet wrote why to the output. A script would take a gate that stands behind an option for one that holds.
+        Console.Error.WriteLine("Nothing was run. A command of batchkit-bench stands in front of its options.");
+        return ExitCodes.Usage;
     }
 
     return await UserCommands.RunAsync(args);

@@ -128,6 +128,8 @@ public sealed class GateProgramTests : IDisposable
     [InlineData("compare", "HEAD")]
     [InlineData("compare", "HEAD~1", "HEAD")]
     [InlineData("measure")]
+    [InlineData("--colour", "red")]
+    [InlineData("--rounds", "3", "gate")]
     public async Task A_command_line_that_cannot_be_followed_ends_with_2_and_no_stack_trace(params string[] arguments)
     {
         var run = await RunAsync(arguments);

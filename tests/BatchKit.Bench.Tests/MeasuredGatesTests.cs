@@ -16,6 +16,13 @@ public sealed class MeasuredGatesTests
         Assert.Equal((0.45, null, 0.3), (gate.Max, gate.Min, gate.Quiet));
     }
 
+    [Theory]
+    [InlineData("Rooms.Say", "Rooms.Say")]
+    [InlineData("Rooms.Say[Players=10, Text=[a]]", "Rooms.Say")]
+    [InlineData("Codec<Byte[]>.Encode[Size=10]", "Codec<Byte[]>.Encode")]
+    [InlineData("Codec<List<Byte[]>>.Encode[Text=a>b]", "Codec<List<Byte[]>>.Encode")]
+    public void A_benchmark_is_run_by_its_method_whatever_brackets_its_class_has(string benchmark, string method) => Assert.Equal(method, Gate.MethodOf(benchmark));
+
     [Fact]
     public void A_ratio_that_two_decimals_would_not_show_is_turned_round()
     {

@@ -42,6 +42,15 @@ internal sealed record Gate
 
     public bool IsRatio => Denominator is not null;
 
+    /// <summary>A benchmark's name without its parameters. A generic class may have brackets too, as <c>Codec&lt;Byte[]&gt;.Encode[Size=10]</c> has.</summary>
+    public static string MethodOf(string benchmark)
+    {
+        var (end, depth) = (0, 0);
+        while (end < benchmark.Length && (depth > 0 || benchmark[end] != '['))
+            depth += benchmark[end++] switch { '<' => 1, '>' => -1, _ => 0 };
+        return benchmark[..end];
+    }
+
     /// <summary>Two decimals are compared: an object in every thousandth operation shows, the runtime's own few bytes do not. What is no number holds nothing.</summary>
     public bool Holds(double measured)
     {

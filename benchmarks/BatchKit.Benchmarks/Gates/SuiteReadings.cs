@@ -26,8 +26,8 @@ internal sealed class SuiteReadings(Action<TextWriter> writeTables)
     /// <exception cref="InvalidOperationException">A gate names a benchmark that does not exist.</exception>
     public void RefuseUnknown(GateSuite suite)
     {
-        var known = _readings.Keys.Concat(_missing.Keys).Select(MethodOf).ToHashSet(StringComparer.Ordinal);
-        suite.RefuseUnknown(name => known.Contains(MethodOf(name)));
+        var known = _readings.Keys.Concat(_missing.Keys).Select(Gate.MethodOf).ToHashSet(StringComparer.Ordinal);
+        suite.RefuseUnknown(name => known.Contains(Gate.MethodOf(name)));
     }
 
     public GateResult Compare(Gate gate)
@@ -46,8 +46,6 @@ internal sealed class SuiteReadings(Action<TextWriter> writeTables)
 
     // Two that allocate nothing are equal.
     private static double Ratio(double value, double other) => value == other ? 1 : value / other;
-
-    private static string MethodOf(string benchmark) => benchmark.Split('[')[0];
 
     private List<GateReading> Of(string benchmark) => _readings.TryGetValue(benchmark, out var readings)
         ? readings

@@ -38,15 +38,13 @@ internal sealed class ProjectRunner(BenchmarkProject project, string artifacts, 
     }
 
     // BenchmarkDotNet's filter compares the full name: Namespace.Class.Method, then the parameters in parentheses.
-    private static IEnumerable<string> FiltersFor(string benchmark) => [$"*{MethodOf(benchmark)}", $"*{MethodOf(benchmark)}(*"];
-
-    private static string MethodOf(string benchmark) => benchmark.Split('[')[0];
+    private static IEnumerable<string> FiltersFor(string benchmark) => [$"*{Gate.MethodOf(benchmark)}", $"*{Gate.MethodOf(benchmark)}(*"];
 
     private static void RefuseUnknown(GateSuite suite, IReadOnlyList<string> known)
     {
         foreach (var gate in suite.Gates)
         {
-            foreach (var method in gate.Benchmarks.Select(MethodOf))
+            foreach (var method in gate.Benchmarks.Select(Gate.MethodOf))
             {
                 if (!known.Any(name => name == method || name.EndsWith($".{method}", StringComparison.Ordinal)))
                     throw new UsageException($"The gate '{gate.Name}' names the benchmark {method}, which the project does not have. It has: {string.Join("; ", known)}.");

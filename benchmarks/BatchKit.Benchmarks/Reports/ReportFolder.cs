@@ -32,7 +32,7 @@ internal sealed class ReportFolder
         foreach (var row in files.SelectMany(ReadFile))
         {
             if (!rows.TryAdd(row.Name, row))
-                throw new UsageException($"{folder} has two benchmarks called {row.Name}. Run one job, or one of the classes of that name.");
+                throw new UsageException($"{folder} has two benchmarks called {row.Name}. Run one job, one of the classes of that name, and parameters that BenchmarkDotNet does not shorten to the same text.");
         }
 
         return new ReportFolder(folder, rows);

@@ -90,6 +90,24 @@ public sealed class HostilePublicTests(PostgresFixture postgres)
         Assert.Equal(isRefused, fault?.Contains("Put pg_catalog first, or leave it out, in 'Search Path'", StringComparison.Ordinal) == true);
     }
 
+    [Theory]
+    [InlineData("repeatable read", true)]
+    [InlineData("serializable", true)]
+    [InlineData("read committed", false)]
+    [InlineData("read uncommitted", false)]
+    public async Task A_user_whose_transactions_keep_one_snapshot_is_refused_with_the_remedy(string isolation, bool isRefused)
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var source = NpgsqlDataSource.Create(
+            new NpgsqlConnectionStringBuilder(schema.DataSource.ConnectionString) { Options = $"-c default_transaction_isolation={isolation.Replace(" ", "\\ ", StringComparison.Ordinal)}" });
+        await using var transport = new PostgresQueueTransport(source, new PostgresOptions { Schema = schema.Name });
+
+        var fault = await transport.FindFaultAsync(TestContext.Current.CancellationToken);
+
+        Assert.Equal(isRefused, fault?.Contains("Options='-c default_transaction_isolation=read\\ committed'", StringComparison.Ordinal) == true);
+        Assert.True(isRefused || fault is null, fault);
+    }
+
     private static ScriptedHandler Failing() => new(static (batch, _) =>
     {
         foreach (var message in batch)

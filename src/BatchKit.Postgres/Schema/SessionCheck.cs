@@ -6,6 +6,7 @@ namespace BatchKit.Postgres.Schema;
 internal static class SessionCheck
 {
     private const string CatalogSchema = "pg_catalog";
+    private const string Isolation = "default_transaction_isolation";
 
     /// <exception cref="ArgumentException">The data source can't be used; the message says what to change.</exception>
     public static void ThrowIfUnfit(NpgsqlDataSource dataSource)
@@ -21,7 +22,7 @@ internal static class SessionCheck
     public static async Task RunAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
         // Operators have no readable qualified form. Each one is applied to types for which pg_catalog has exactly it, and so is found there, as long as pg_catalog comes first, which is the default.
-        var path = await ReadSearchPathAsync(connection, cancellationToken).ConfigureAwait(false);
+        var (path, isolation) = await ReadSettingsAsync(connection, cancellationToken).ConfigureAwait(false);
         // Temporary tables come before it, and have no functions and operators.
         var first = path.Split(',').FirstOrDefault(static schema => !schema.StartsWith("pg_temp_", StringComparison.Ordinal));
         if (!string.Equals(first, CatalogSchema, StringComparison.Ordinal))
@@ -30,12 +31,21 @@ internal static class SessionCheck
                 $"The search path of the database's user names {CatalogSchema} after other schemas ({path}), whose operators would run in place of PostgreSQL's. "
                 + $"Put {CatalogSchema} first, or leave it out, in 'Search Path' of the connection string and in the user's and the database's settings."));
         }
+
+        // With one snapshot for a whole transaction, messages are parked behind a delayed one that is gone already, for ever. PostgreSQL treats READ UNCOMMITTED as READ COMMITTED.
+        if (isolation is not ("read committed" or "read uncommitted"))
+        {
+            throw Detached.InSync(new InvalidOperationException(
+                $"The transactions of the database's user are '{isolation}' by default, in which an ordered queue would stand and others would fail again and again. "
+                + $"Set {Isolation} to 'read committed' for the user, or put Options='-c {Isolation}=read\\ committed' into the connection string."));
+        }
     }
 
     // The parameter shows, in the same round trip, whether the data source can send arrays.
-    private static async Task<string> ReadSearchPathAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
+    private static async Task<(string SearchPath, string Isolation)> ReadSettingsAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
-        var command = new NpgsqlCommand("select pg_catalog.array_to_string(pg_catalog.current_schemas(true), ','), pg_catalog.cardinality($1)", connection)
+        var command = new NpgsqlCommand(
+            $"select pg_catalog.array_to_string(pg_catalog.current_schemas(true), ','), pg_catalog.current_setting('{Isolation}'), pg_catalog.cardinality($1)", connection)
         {
             Parameters = { new NpgsqlParameter<int[]> { TypedValue = [] } },
         };
@@ -43,7 +53,12 @@ internal static class SessionCheck
         {
             try
             {
-                return (string)(await command.ExecuteScalarAsync(cancellationToken).ConfigureAwait(false))!;
+                var reader = await command.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+                await using (reader.ConfigureAwait(false))
+                {
+                    await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+                    return (reader.GetString(0), reader.GetString(1));
+                }
             }
             catch (Exception exception) when (exception is NotSupportedException or InvalidCastException)
             {

@@ -145,7 +145,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
 
     private Task OnShutdownAsync(object sender, ShutdownEventArgs reason)
     {
-        _ended.TrySetResult($"{RabbitMqClosing.Describe(reason)}.");
+        _ended.TrySetResult($"{RabbitMqClosing.Describe(reason).TrimEnd('.')}.");
         return Task.CompletedTask;
     }
 }

@@ -213,11 +213,9 @@ public sealed class WriteLoopTests
     public Task There_is_no_fix_that_a_directive_would_cut_in_two() => AnalyzerCheck.FixesNothingAsync<WriteLoopAnalyzer, ScopeAroundLoop>(
         """
         foreach (var item in items)
-        #if DEBUG
-            output.Write(player, $"{item}!");
-        #else
+        #line 1
             output.{|BK0002:Write|}(player, item);
-        #endif
+        #line default
         """);
 
     [Fact]

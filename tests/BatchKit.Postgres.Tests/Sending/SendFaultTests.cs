@@ -34,26 +34,6 @@ public sealed class SendFaultTests(PostgresFixture postgres)
         await SucceedAsync(place);
     }
 
-    [Theory]
-    [InlineData("repeatable read")]
-    [InlineData("serializable")]
-    public async Task A_serialisation_failure_is_reported_and_loses_nothing(string isolation)
-    {
-        await using var place = SendingPlace.Make(await postgres.NewSchemaAsync(), settings: $"Options=-c default_transaction_isolation={isolation.Replace(" ", "\\ ", StringComparison.Ordinal)}");
-        await place.RetrySendAsync(1, "one");
-        await using var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
-        await using var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken);
-        await using (var command = new NpgsqlCommand($"update {place.Schema.Quoted}.producers set seen_at = now()", rival))
-            await command.ExecuteNonQueryAsync(TestContext.Current.CancellationToken);
-
-        var sending = place.FailSendAsync(2, "two");
-        await place.WaitForLockedAsync();
-        await transaction.CommitAsync(TestContext.Current.CancellationToken);
-
-        Assert.Equal(PostgresErrorCodes.SerializationFailure, Assert.IsType<PostgresException>((await sending).InnerException).SqlState);
-        await SucceedAsync(place);
-    }
-
     [Fact]
     public async Task What_fails_at_the_commit_is_reported_and_loses_nothing()
     {

@@ -163,46 +163,6 @@ public sealed class BusyReceiverTests : IAsyncDisposable
     }
 
     [Fact]
-    public void Attempts_come_less_and_less_often_and_cost_the_others_none()
-    {
-        _queues.Full.Add(1);
-        Write(_first, "a");
-        for (var line = 0; line < 1000; line++)
-        {
-            Write(_second, "b");
-            _clock.Advance(TimeSpan.FromMilliseconds(60));
-        }
-
-        Assert.Equal(1000, _queues.Texts(2).Count);
-        Assert.InRange(_queues.Refusals, 10, 40);
-    }
-
-    [Fact]
-    public async Task Attempts_that_take_longer_than_their_pause_take_turns_with_output_for_another_node()
-    {
-        var lastBefore = 0;
-        var done = new TaskCompletionSource();
-        _queues.Full.UnionWith([1, 3]);
-        _queues.Refusing = refusal =>
-        {
-            if (refusal == 4)
-                Write(_second, "b");
-            if (_queues.Texts(2).Count == 0)
-                lastBefore = refusal;
-            if (refusal < 20)
-                _clock.Advance(Options.MaxRetryDelay);
-            else
-                done.TrySetResult();
-        };
-
-        Write(_first, "a");
-        Write(_third, "c");
-
-        await done.Task.WithinDeadline();
-        Assert.InRange(lastBefore, 4, 5);
-    }
-
-    [Fact]
     public async Task A_stop_drops_what_still_waits_and_counts_it()
     {
         var buffer = Create(new OutputBufferOptions { DrainTimeout = TimeSpan.FromSeconds(10) });

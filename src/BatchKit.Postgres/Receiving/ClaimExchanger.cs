@@ -72,7 +72,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
 
     private static bool IsRefusal(PostgresException exception) => !ServerFault.LosesQueue(exception) && !ServerFault.IsOutage(exception);
 
-    private async Task<ClaimExchange> TryAsync(List<HeldClaim> settled, ClaimRequest request)
+    private Task<ClaimExchange> TryAsync(List<HeldClaim> settled, ClaimRequest request)
     {
         _sent.Clear();
         foreach (var held in settled)
@@ -82,7 +82,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
         }
 
         // If the answer is not awaited, no worker knows of the new claim until it ends. So not even a stop interrupts an exchange.
-        var exchange = parts.Connections.Exchanges.UseAsync(
+        return parts.WatchAsync(this, parts.Connections.Exchanges.UseAsync(
             (connection, closing) =>
             {
                 // A kept connection that turns out to be broken is replaced, and its use runs again.
@@ -90,9 +90,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
                 _isSent = true;
                 return parts.Store.ExchangeAsync(connection, _sent, request with { IsRepeat = isRepeat }, closing);
             },
-            parts.Stop.Closing);
-        await parts.WatchAsync(this, exchange).ConfigureAwait(false);
-        return await exchange.ConfigureAwait(false);
+            parts.Stop.Closing));
     }
 
     private async ValueTask FailedAsync(List<HeldClaim> settled, Exception exception)

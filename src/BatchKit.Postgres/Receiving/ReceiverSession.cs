@@ -138,13 +138,14 @@ internal sealed class ReceiverParts : IAsyncDisposable
             _queueLost.TrySetResult();
     }
 
-    /// <summary>Completes when a task's statement has ended, or reports that it has not in time. When the server accepts and never answers, Npgsql first opens another connection to cancel the statement, and waits for
+    /// <summary>Waits for a task's statement, and reports when it has not ended in time. When the server accepts and never answers, Npgsql first opens another connection to cancel the statement, and waits for
     /// that: for half a minute by default.</summary>
-    public async Task WatchAsync(object task, Task statement)
+    public async Task<T> WatchAsync<T>(object task, Task<T> statement)
     {
-        await statement.WaitAsync(Options.CommandTimeout + CancelLimit, TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await ((Task)statement).WaitAsync(Options.CommandTimeout + CancelLimit, TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         if (!statement.IsCompleted)
             Failed(task, new NpgsqlException($"The server has not answered within {Options.CommandTimeout} ({nameof(PostgresQueueReceiverOptions.CommandTimeout)})."));
+        return await statement.ConfigureAwait(false);
     }
 
     /// <summary>Ends the session: claims nothing more, and cancels the handlers, because their messages are gone.</summary>

@@ -53,9 +53,7 @@ internal sealed class Upkeep(ReceiverParts parts, QueueEntry queue)
 
     private async Task<TimeSpan> LookAsync()
     {
-        var upkeep = parts.Connections.Care.UseAsync(parts.Store.UpkeepAsync, parts.Stop.Stopping);
-        await parts.WatchAsync(this, upkeep).ConfigureAwait(false);
-        var report = await upkeep.ConfigureAwait(false);
+        var report = await parts.WatchAsync(this, parts.Connections.Care.UseAsync(parts.Store.UpkeepAsync, parts.Stop.Stopping)).ConfigureAwait(false);
         if (report.Returned + report.Buried > 0)
         {
             parts.Counters.Buried(report.Buried);

@@ -10,6 +10,9 @@ public sealed partial class DocumentTests
     private const int Decisions = 40;
     private const int DecisionLines = 30;
 
+    // nuget.org refuses a package with more. Directory.Build.props makes the release notes from the newest section of the changelog.
+    private const int ReleaseNotesCharacters = 35_000;
+
     private static readonly string[] Documents = [.. Repository.Files().Where(path => path.EndsWith(".md", StringComparison.Ordinal))];
 
     [Fact]
@@ -133,6 +136,14 @@ public sealed partial class DocumentTests
     public void All_documentation_has_at_most_25_000_words() => Assert.InRange(Documents.Where(path => path.StartsWith(Repository.In("docs"), StringComparison.Ordinal)).Sum(path => WordsOf(File.ReadAllText(path))), 1, 25_000);
 
     [Fact]
+    public void Release_notes_fit_into_what_the_package_feed_takes()
+    {
+        var newest = NewestChanges.Match(File.ReadAllText(Repository.In("CHANGELOG.md"))).Value;
+
+        Assert.InRange(newest.Length, 1, ReleaseNotesCharacters);
+    }
+
+    [Fact]
     public void The_readmes_commands_name_projects_that_exist()
     {
         var missing = from path in Documents
@@ -174,6 +185,9 @@ public sealed partial class DocumentTests
 
     [GeneratedRegex(@"^```.*?^```$", RegexOptions.Multiline | RegexOptions.Singleline, 10_000)]
     private static partial Regex Fence { get; }
+
+    [GeneratedRegex(@"^## \[.*?(?=^## \[|\z)", RegexOptions.Multiline | RegexOptions.Singleline, 10_000)]
+    private static partial Regex NewestChanges { get; }
 
     [GeneratedRegex(@"^    .*[;{]$", RegexOptions.Multiline, 10_000)]
     private static partial Regex IndentedCode { get; }

@@ -126,8 +126,8 @@ public sealed class OutputBufferOptions : IValidatableObject
 
     /// <summary>
     /// How long a scope may stay open; 1 min by default, from 10 ms to 1 day. The buffer checks at least eight times in that span, closes an older scope,
-    /// and logs a warning that names where it was opened. Disposing that scope later is harmless. A scope that was opened with a limit of its own
-    /// may stay open for any time.
+    /// and logs a warning that names where it was opened. Disposing that scope later is harmless. Where scopes of several flows
+    /// overlap on one handle without a gap, what they hold back is sent after twice that span, with a warning. A scope that was opened with a limit of its own may stay open for any time.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan MaxScopeAge { get; set; } = TimeSpan.FromMinutes(1);

@@ -84,7 +84,7 @@ internal enum FlushReason
     /// <summary>A scope opened: output that was written before it does not wait for its end.</summary>
     ScopeOpened = 5,
 
-    /// <summary>A scope was open for longer than <see cref="OutputBufferOptions.MaxScopeAge"/>.</summary>
+    /// <summary>A scope was open for longer than <see cref="OutputBufferOptions.MaxScopeAge"/>, or scopes on one handle overlapped for twice as long without a gap.</summary>
     ScopeExpired = 6,
 
     /// <summary>A writer waits for capacity, so nothing is held back.</summary>

@@ -196,9 +196,9 @@ internal sealed class HandleBuffer : ITimedHold
         }
     }
 
-    /// <summary>Closes scopes that are too old, and retires the handle when it has been idle for long.</summary>
+    /// <summary>Closes scopes that are too old, queues what scopes that overlap have held for too long, and retires the handle when it has been idle for long.</summary>
     /// <returns>True when it was retired.</returns>
-    public bool Sweep(TimeSpan idleTimeout, out List<ScopeOpening>? expired)
+    public bool Sweep(TimeSpan idleTimeout, out List<ScopeOpening>? expired, out ScopeOpening? overlap)
     {
         _settings.CountLook();
         var starts = default(SenderStarts);
@@ -206,9 +206,10 @@ internal sealed class HandleBuffer : ITimedHold
         lock (_gate)
         {
             expired = _scopes.EndExpired(this, _settings.Clock, _settings.MaxScopeAge);
-            if (expired is not null)
+            overlap = _scopes.EndOverlap(_settings.Clock, _settings.MaxScopeAge);
+            if (overlap is not null || expired is not null)
                 _writers.HandOverAll(this);
-            if (expired is not null && _scopes.Count == 0)
+            if (overlap is not null || (expired is not null && _scopes.Count == 0))
                 _output.QueueAll(FlushReason.ScopeExpired, ref starts);
             else if (expired is not null)
                 QueueWhenOver(countsFromNow: true, ref starts);

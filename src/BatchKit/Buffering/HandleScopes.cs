@@ -10,6 +10,7 @@ internal struct HandleScopes()
     private int _limited;
     private int _ambient;
     private long _opened;
+    private long _coveredSince;
 
     public int Count { get; private set; }
 
@@ -36,7 +37,7 @@ internal struct HandleScopes()
         if (Count == _tokens.Length)
             Grow(owner);
         if (Count == 0)
-            HeldSince = since;
+            (HeldSince, _coveredSince) = (since, now);
         var token = _tokens[Count++];
         token.Version = ++_opened;
         token.Opening = opening;
@@ -112,6 +113,16 @@ internal struct HandleScopes()
         }
 
         return expired;
+    }
+
+    /// <summary>Finds that scopes have overlapped without a gap for twice the age: none of them needs to be old, but what they hold back is. A scope that was opened beside one that is too old has its own age until then.</summary>
+    /// <returns>How the one that was opened last was opened; null when there was a gap in time, or only scopes with a limit are open. The next span counts from now.</returns>
+    public ScopeOpening? EndOverlap(BufferClock clock, TimeSpan maxAge)
+    {
+        if (AllHaveLimits || clock.AgeOf(_coveredSince) <= 2 * maxAge)
+            return null;
+        _coveredSince = clock.Coarse;
+        return FindYoungest()!.Opening;
     }
 
     private void Grow(HandleBuffer owner)

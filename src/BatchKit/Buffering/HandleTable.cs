@@ -101,13 +101,15 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         {
             if (!IsFree(handle))
                 continue;
-            var retires = handle.Sweep(idleTimeout, out var expired);
+            var retires = handle.Sweep(idleTimeout, out var expired, out var overlap);
             if (retires)
                 Remove(handle);
 
             // Logged last, because a logger is foreign code: a writer that meets a retired handle must not wait for it.
             foreach (var scope in expired ?? [])
                 settings.Logger.ScopeExpired(settings.LogThrottle, settings.MaxScopeAge, scope.File, scope.Line);
+            if (expired is null && overlap is { } last)
+                settings.Logger.ScopesOverlapped(settings.LogThrottle, settings.MaxScopeAge, last.File, last.Line);
         }
 
         Shrink();

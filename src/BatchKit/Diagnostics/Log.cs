@@ -21,6 +21,9 @@ internal static partial class Log
     public static void ScopeExpired(this ILogger logger, LogThrottle throttle, TimeSpan maxScopeAge, string openerFile, int openerLine) =>
         throttle.Log(5, $"{openerFile}:{openerLine}", amount: 1, events => ScopeExpired(logger, maxScopeAge, openerFile, openerLine, events.Count));
 
+    public static void ScopesOverlapped(this ILogger logger, LogThrottle throttle, TimeSpan maxScopeAge, string openerFile, int openerLine) =>
+        throttle.Log(15, $"{openerFile}:{openerLine}", amount: 1, events => ScopesOverlapped(logger, maxScopeAge, openerFile, openerLine, events.Count));
+
     public static void ForwardFailed(this ILogger logger, LogThrottle throttle, Exception failure)
     {
         if (throttle.TryBegin(14, string.Empty, amount: 1, out var events))
@@ -81,6 +84,9 @@ internal static partial class Log
 
     [LoggerMessage(10, LogLevel.Warning, "A callback of a send's cancellation token threw an exception. Failures since the last such line: {Count}. {Cause}")]
     private static partial void CancellationFailed(ILogger logger, long count, string cause, Exception? failure);
+
+    [LoggerMessage(15, LogLevel.Warning, "Scopes on one handle overlapped without a gap for longer than twice MaxScopeAge ({MaxScopeAge}), and what they held back was sent; the last was opened at {OpenerFile}:{OpenerLine}. With a limit (maxHold) they send sooner. Such spans since the last such line: {Count}.")]
+    private static partial void ScopesOverlapped(ILogger logger, TimeSpan maxScopeAge, string openerFile, int openerLine, long count);
 
     [LoggerMessage(14, LogLevel.Warning, "Output of a session could not be handed to its connection; its history has it. Failures since the last such line: {Count}. {Cause}")]
     private static partial void ForwardFailed(ILogger logger, long count, string cause, Exception? failure);

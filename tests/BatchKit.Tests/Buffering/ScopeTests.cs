@@ -54,6 +54,29 @@ public sealed class ScopeTests : IAsyncDisposable
     }
 
     [Fact]
+    public void Scopes_that_overlap_without_a_gap_hold_output_for_no_longer_than_twice_their_age()
+    {
+        var open = _buffer.BeginBufferingScope(_handle, openerLine: 0);
+        _buffer.Write(_handle, "line 0");
+        for (var second = 1; second <= 40; second++)
+        {
+            var next = _buffer.BeginBufferingScope(_handle, openerLine: second, openerFile: "Walk.cs");
+            open.Dispose();
+            open = next;
+            _clock.Advance(TimeSpan.FromSeconds(1));
+            if (second is 16 or 19)
+                Assert.Equal(second == 16 ? 0 : 1, _arrived.MessageCount);
+            if (second == 19)
+                _buffer.Write(_handle, "line 1");
+        }
+
+        Assert.Equal(Some.Lines(2), _arrived.Texts);
+        Assert.Contains(_logger.Lines, line => line.StartsWith("Warning: Scopes on one handle overlapped", StringComparison.Ordinal) && line.Contains("Walk.cs", StringComparison.Ordinal));
+        Assert.Equal(1, _buffer.GetStatistics().OpenScopes);
+        open.Dispose();
+    }
+
+    [Fact]
     public void An_ambient_scope_that_is_never_closed_is_flushed_at_its_age_too()
     {
         _buffer.BeginBufferingScope(openerLine: 7, openerFile: "Broadcast.cs");

@@ -23,8 +23,12 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     // MQTT 5, section 2.4.
     private const int LeastRefusal = 0x80;
 
+    // How long the application's handlers have for a message after a cancellation.
+    private static readonly TimeSpan HandlersPatience = TimeSpan.FromSeconds(1);
+
     private readonly MqttServer _server;
     private readonly MqttServerTransportOptions _options;
+    private readonly TimeProvider _timeProvider;
     private readonly PublishSettings _settings;
     private readonly DropCounter _drops;
     private readonly SubscriberCapacity _subscribers;
@@ -47,16 +51,20 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         _options = options?.Copy() ?? new MqttServerTransportOptions();
         OptionsRules.ThrowIfInvalid(new MqttServerTransportOptionsValidator(), _options);
         _server = server;
+        _timeProvider = timeProvider ?? TimeProvider.System;
         _settings = new PublishSettings(_options.QualityOfService, _options.Retain, _options.Expiry);
         _drops = new DropCounter(server);
-        _subscribers = new SubscriberCapacity(server, _options, _drops, timeProvider ?? TimeProvider.System, GuardedLogger.Of(logger));
+        _subscribers = new SubscriberCapacity(server, _options, _drops, _timeProvider, GuardedLogger.Of(logger));
     }
 
     /// <summary>The counts so far.</summary>
     public MqttServerTransportStatistics GetStatistics() => new(Interlocked.Read(ref _injectedMessages), _drops.DroppedMessages, _subscribers.SlowSubscribers);
 
     /// <summary>Injects the batches. Completes when the server has queued all messages for its subscribers.</summary>
-    /// <remarks>After a cancellation, a batch that was injected in part is injected again as a whole.</remarks>
+    /// <remarks>
+    /// After a cancellation, a batch that was injected in part is injected again as a whole. A handler of the server, such as <c>InterceptingPublishAsync</c>, that keeps a message for longer than a second
+    /// after that fails its batch alone.
+    /// </remarks>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
     /// <exception cref="IOException">The server is not started.</exception>
     /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
@@ -104,7 +112,9 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     /// <param name="messages">
     /// The messages. The server keeps references to them, to their payloads and to their lists for an unlimited time: never change them after the call.
     /// </param>
-    /// <param name="cancellationToken">Prevents further messages from being injected. A message is injected whole or not at all.</param>
+    /// <param name="cancellationToken">
+    /// Prevents further messages from being injected. A message is injected whole or not at all; one that a handler of the server keeps for longer than a second after the cancellation is injected when that handler ends.
+    /// </param>
     /// <returns>The results in the order of the messages, and the number of messages that the server dropped meanwhile.</returns>
     /// <exception cref="ArgumentException">A message is null; nothing is injected.</exception>
     /// <exception cref="IOException">The server is not started; nothing is injected.</exception>
@@ -137,7 +147,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
                 if (capacity == 0)
                     capacity = await _subscribers.WaitAsync(cancellationToken).ConfigureAwait(false);
                 capacity--;
-                await InjectAsync(messages.Span[index], index, results).ConfigureAwait(false);
+                await InjectAsync(messages.Span[index], index, results, cancellationToken).ConfigureAwait(false);
             }
 
             return new InjectManyReport(results.ToReport(), _drops.DroppedMessages - droppedBefore);
@@ -189,20 +199,20 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             var properties = PublishSettings.HasProperties(header) ? new(header!.Properties.Length) : default(List<MqttUserProperty>);
             var message = _settings.CreateMessage(batch.Handle.Name!, payload[start..batch.MessageEnds[index]], header, properties);
             var injecting = StartInjecting(message);
-            await injecting.ConfigureAwait(false);
+            await WaitAsync(injecting, cancellationToken).ConfigureAwait(false);
             fault ??= Count(injecting);
         }
 
         return (capacity, fault);
     }
 
-    private ValueTask InjectAsync(MqttApplicationMessage message, int index, PublishManyResults results)
+    private ValueTask InjectAsync(MqttApplicationMessage message, int index, PublishManyResults results, CancellationToken cancellationToken)
     {
         try
         {
             var injecting = StartInjecting(message);
             if (!injecting.IsCompletedSuccessfully)
-                return InjectSlowAsync(injecting, index, results);
+                return InjectSlowAsync(injecting, index, results, cancellationToken);
             Answer(injecting, index, results);
         }
         catch (Exception exception)
@@ -213,16 +223,32 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         return default;
     }
 
-    private async ValueTask InjectSlowAsync(Task injecting, int index, PublishManyResults results)
+    private async ValueTask InjectSlowAsync(Task injecting, int index, PublishManyResults results, CancellationToken cancellationToken)
     {
         try
         {
-            await injecting.ConfigureAwait(false);
+            await WaitAsync(injecting, cancellationToken).ConfigureAwait(false);
             Answer(injecting, index, results);
         }
-        catch (Exception exception)
+        catch (Exception exception) when (injecting.IsCompleted)
         {
             Fail(exception, index, results);
+        }
+    }
+
+    // The server waits for handlers of the application. After a cancellation a slow one has some time, so that nothing overtakes its message; the message of one that hangs is left to it, because it would hold up all others.
+    private async ValueTask WaitAsync(Task injecting, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await injecting.WaitAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException) when (!injecting.IsCompleted)
+        {
+            await Task.WhenAny(injecting, Task.Delay(HandlersPatience, _timeProvider, CancellationToken.None)).ConfigureAwait(false);
+            if (!injecting.IsCompleted)
+                throw;
+            await injecting.ConfigureAwait(false);
         }
     }
 

@@ -2,6 +2,7 @@ using System.Collections.Immutable;
 using BatchKit.MQTTnet.Tests.Support;
 using BatchKit.Testing;
 using BatchKit.Transports;
+using MQTTnet;
 using MQTTnet.Protocol;
 using MQTTnet.Server;
 
@@ -72,6 +73,34 @@ public sealed class MqttServerTransportTests : IAsyncLifetime
         Assert.Equal(expected, exception.Outcomes);
         Assert.Contains(nameof(MqttPubAckReasonCode.NotAuthorized), exception.Message, StringComparison.Ordinal);
         Assert.Equal(1, transport.GetStatistics().InjectedMessages);
+    }
+
+    [Fact]
+    public async Task An_interceptor_that_hangs_fails_its_message_and_holds_up_no_other()
+    {
+        var entered = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        var released = new TaskCompletionSource();
+        _server.Server.InterceptingPublishAsync += occurrence =>
+        {
+            entered.TrySetResult();
+            return occurrence.ApplicationMessage.Topic == "hangs" ? released.Task : Task.CompletedTask;
+        };
+        var time = new ManualTimeProvider();
+        using var transport = new MqttServerTransport(_server.Server, timeProvider: time);
+        using var cancellation = new CancellationTokenSource();
+
+        var sending = transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("hangs"), _producer, 1, "x") }, cancellation.Token).AsTask();
+        var injecting = transport.InjectManyAsync(new[] { new MqttApplicationMessageBuilder().WithTopic("hangs").Build() }, cancellation.Token).AsTask();
+        await entered.Task.WithinDeadline();
+        await cancellation.CancelAsync();
+        await time.WaitForTimersAsync();
+        time.Advance(TimeSpan.FromSeconds(1));
+
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => sending.WithinDeadline());
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => injecting.WithinDeadline());
+        await SendAsync(transport, Some.Batch(Some.Group(), _producer, 2, "x"));
+        Assert.Equal(1, transport.GetStatistics().InjectedMessages);
+        released.SetResult();
     }
 
     [Fact]

@@ -7,6 +7,10 @@ namespace BatchKit.Mqtt.Receiving;
 /// <summary>Messages that are delivered together, and their acknowledgements. Not thread-safe.</summary>
 internal sealed class ReceivedMessages(IArrivals arrivals, InboundState state)
 {
+    // What is kept of a message besides its payload, at the most: objects, and for a user property of 7 bytes in the packet two strings and their place.
+    private const int MessageOverheadBytes = 192;
+    private const int BytesPerTextByte = 16;
+
     // The messages of QoS 2 among them, which a resent copy must not repeat once they are delivered.
     private readonly HashSet<ushort> _exactlyOnce = [];
     private byte[] _acknowledgements = new byte[64 * AcknowledgementPacket.Bytes];
@@ -14,7 +18,7 @@ internal sealed class ReceivedMessages(IArrivals arrivals, InboundState state)
 
     public bool IsEmpty => arrivals.IsEmpty && _acknowledgementBytes == 0;
 
-    /// <summary>The bytes of all payloads.</summary>
+    /// <summary>The memory of all messages, about.</summary>
     public long Bytes { get; private set; }
 
     /// <exception cref="MqttProtocolException">The packet breaks the protocol, for the first time.</exception>
@@ -26,7 +30,7 @@ internal sealed class ReceivedMessages(IArrivals arrivals, InboundState state)
         if (isTaken)
         {
             arrivals.Add(publish);
-            Bytes += publish.Payload.Length;
+            Bytes += publish.Payload.Length + MessageOverheadBytes + ((long)BytesPerTextByte * (body.Length - publish.Payload.Length));
         }
 
         if (publish.PacketId != 0)

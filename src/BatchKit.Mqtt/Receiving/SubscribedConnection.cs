@@ -94,7 +94,7 @@ internal sealed class SubscribedConnection(
 internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> createArrivals, BatchReceiver receiver, PacketOutput output, MqttConnection connection,
     int maxPacketBytes, InboundState state, LeasedDelivery lease, Task previous, CancellationToken abandon) : ISubscribedConnection
 {
-    // The limit of waiting payloads, in packets of the maximum size. Nothing is read while more wait. With QoS 1 the Receive Maximum limits the number of messages too.
+    // The limit of waiting messages' memory, in packets of the maximum size. Nothing is read while more wait. With QoS 1 the Receive Maximum limits the number of messages too.
     private const int MaxWaitingPackets = 4;
 
     private readonly TaskCompletionSource<SubackPacket> _subscribed = new(TaskCreationOptions.RunContinuationsAsynchronously);

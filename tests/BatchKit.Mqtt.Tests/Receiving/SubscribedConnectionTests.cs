@@ -141,6 +141,20 @@ public sealed class SubscribedConnectionTests : IDisposable
         Assert.Contains("5000 bytes for the topic 'a'", Assert.Single(log.Entries, static entry => entry.Id == 2448).Text, StringComparison.Ordinal);
     }
 
+    // A connection that is shared stops reading by these bytes. With QoS 0 nothing else does.
+    [Fact]
+    public void Messages_without_a_payload_count_by_the_memory_of_their_properties()
+    {
+        const int properties = 1000;
+        var messages = new ReceivedMessages(Arrivals(NullLogger.Instance), _state);
+        var packet = Packet(new PublishFields { Topic = "a", UserProperties = [.. Enumerable.Repeat(KeyValuePair.Create("k", "v"), properties)] }, MqttQualityOfService.AtMostOnce, packetId: 0, topicAlias: 0, out var header);
+
+        messages.Add(header, packet, MqttVersion.V5);
+
+        // Two strings and their place in an array.
+        Assert.InRange(messages.Bytes, properties * 64, properties * 256);
+    }
+
     [Fact]
     public void A_topic_alias_breaks_the_protocol_because_none_was_allowed()
     {
@@ -219,10 +233,16 @@ public sealed class SubscribedConnectionTests : IDisposable
 
     private static void Give(SubscribedConnection connection, PublishFields fields, MqttQualityOfService qualityOfService, ushort packetId, ushort topicAlias = 0)
     {
+        var body = Packet(fields, qualityOfService, packetId, topicAlias, out var header);
+        connection.Handle(header, body);
+    }
+
+    private static ReadOnlySpan<byte> Packet(PublishFields fields, MqttQualityOfService qualityOfService, ushort packetId, ushort topicAlias, out PacketHeader header)
+    {
         fields.QualityOfService = qualityOfService;
         var packet = new byte[PublishPacket.Measure(fields, MqttVersion.V5, topicAlias)];
         PublishPacket.Write(packet, fields, MqttVersion.V5, packetId, isDuplicate: false, topicAlias);
-        Assert.True(PacketHeader.TryRead(packet, packet.Length, out var header, out var headerBytes));
-        connection.Handle(header, packet.AsSpan(headerBytes));
+        Assert.True(PacketHeader.TryRead(packet, packet.Length, out header, out var headerBytes));
+        return packet.AsSpan(headerBytes);
     }
 }

@@ -4,7 +4,7 @@ using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>Publishes a send as frames. Each frame is the payload of one QoS 1 message to the topic of a node or of all nodes.</summary>
+/// <summary>Publishes a send as frames. Each frame is the payload of one QoS 1 message to the topic of a node or of all nodes; those that share a receiver go in turn.</summary>
 /// <param name="publisher">Publishes the frames in order, and again after a lost connection; receivers drop duplicates.</param>
 /// <param name="options">The settings.</param>
 /// <param name="target">A human-readable form of the broker's address, without secrets.</param>
@@ -26,29 +26,17 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
     {
         cancellationToken.ThrowIfCancellationRequested();
         var frames = FramePlan.Create(batches, FindMaxFrameBytes(), options.DestinationNode, signer);
-        var messages = new MqttMessage[frames.Count];
-        var encoded = new PooledFrame[frames.Count];
-        var count = 0;
         try
         {
-            for (; count < encoded.Length; count++)
-            {
-                encoded[count] = frames[count].Encode(signer);
-                messages[count] = ToMessage(frames[count], encoded[count]);
-            }
-
-            var report = await publisher.PublishManyAsync(messages, cancellationToken).ConfigureAwait(false);
-            if (!report.IsSuccess)
-                throw FrameReport.ToException(target, frames, ToResults(frames, report), batches.Length);
+            var results = frames.Count == 1
+                ? await PublishAsync([frames[0]], cancellationToken).ConfigureAwait(false)
+                : await FrameTurns.PublishAsync(frames, run => PublishAsync(run, cancellationToken), HoldUp).ConfigureAwait(false);
+            if (!Array.TrueForAll(results, static result => result.Outcome == FrameOutcome.Acknowledged))
+                throw FrameReport.ToException(target, frames, results, batches.Length);
         }
         catch (OperationCanceledException canceled) when (canceled.InnerException is IOException noConnection)
         {
             throw new IOException(FailureText.MessageOf(noConnection), canceled);
-        }
-        finally
-        {
-            foreach (var frame in encoded.AsSpan(0, count))
-                frame.Dispose();
         }
     }
 
@@ -68,12 +56,29 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
         Expiry = TimeSpan.Zero,
     };
 
-    private static FrameResult[] ToResults(IReadOnlyList<PlannedFrame> frames, MqttPublishReport report)
+    private static FrameDestination? HoldUp(FrameDestination destination, FrameResult result) => result.Outcome == FrameOutcome.NotTaken ? destination : null;
+
+    private async ValueTask<FrameResult[]> PublishAsync(PlannedFrame[] frames, CancellationToken cancellationToken)
     {
-        var results = new FrameResult[frames.Count];
-        for (var index = 0; index < results.Length; index++)
-            results[index] = ToResult(frames[index], report[index]);
-        return results;
+        var messages = new MqttMessage[frames.Length];
+        var encoded = new PooledFrame[frames.Length];
+        var count = 0;
+        try
+        {
+            for (; count < encoded.Length; count++)
+            {
+                encoded[count] = frames[count].Encode(signer);
+                messages[count] = ToMessage(frames[count], encoded[count]);
+            }
+
+            var report = await publisher.PublishManyAsync(messages, cancellationToken).ConfigureAwait(false);
+            return [.. frames.Select((frame, index) => ToResult(frame, report[index]))];
+        }
+        finally
+        {
+            foreach (var frame in encoded.AsSpan(0, count))
+                frame.Dispose();
+        }
     }
 
     private static FrameResult ToResult(PlannedFrame frame, MqttPublishResult result)

@@ -49,6 +49,19 @@ public sealed class EnvelopePublisherTests
         Assert.Contains("QuotaExceeded", exception.Message, StringComparison.Ordinal);
     }
 
+    [Theory]
+    [InlineData(MqttReasonCode.QuotaExceeded)]
+    [InlineData(MqttReasonCode.PacketTooLarge)]
+    public async Task A_frame_that_is_to_be_sent_again_is_overtaken_by_none_for_its_receivers(MqttReasonCode answer)
+    {
+        var publisher = new ScriptedPublisher(new MqttPublishResult(answer), default);
+
+        var exception = await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(publisher, Batch(1, 1), Batch(1, 2), Some.Batch(Some.Group(), _producer, 3, "all"), Batch(2, 4)));
+
+        Assert.Equal([BatchOutcome.Busy, BatchOutcome.Busy, BatchOutcome.Busy, BatchOutcome.Busy], exception.Outcomes);
+        Assert.Equal(["game/node/1"], publisher.Published.Select(message => message.Topic));
+    }
+
     [Fact]
     public async Task A_frame_too_large_for_the_broker_is_refused_only_when_it_has_one_batch()
     {
@@ -80,15 +93,16 @@ public sealed class EnvelopePublisherTests
     private MessageBatch Batch(int node, long number) => Some.Batch(Some.Connection(node), _producer, number, "x");
 }
 
-/// <summary>Keeps what it is given and answers as told.</summary>
+/// <summary>Keeps what it is given and answers as told, in that order.</summary>
 internal sealed class ScriptedPublisher(params MqttPublishResult[] results) : IMqttPublisher
 {
     public List<(string Topic, byte[] Payload, MqttQualityOfService? QualityOfService, bool? Retain, TimeSpan? Expiry)> Published { get; } = [];
 
     public ValueTask<MqttPublishReport> PublishManyAsync(ReadOnlyMemory<MqttMessage> messages, CancellationToken cancellationToken = default)
     {
+        var answers = results.Length == 0 ? new MqttPublishResult[messages.Length] : results[Published.Count..][..messages.Length];
         foreach (var message in messages.Span)
             Published.Add((message.Topic, message.Payload.ToArray(), message.QualityOfService, message.Retain, message.Expiry));
-        return ValueTask.FromResult(MqttPublishReport.Create(results.Length == 0 ? new MqttPublishResult[messages.Length] : results));
+        return ValueTask.FromResult(MqttPublishReport.Create(answers));
     }
 }

@@ -46,14 +46,15 @@ public sealed class SignalRTransport : IBatchTransport, IDisposable
 
     /// <summary>Writes the batches' messages to their clients, and completes when no client that still reads is far behind.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
-    /// <exception cref="BatchSendException">A batch is not a hub's. The others were sent.</exception>
+    /// <exception cref="BatchSendException">A batch is not a hub's, or could not be delivered. The others were sent.</exception>
     public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         var send = new HubSend(Limits);
         BatchOutcome[]? outcomes = null;
+        Exception? error = null;
         for (var index = 0; index < batches.Length; index++)
         {
-            if (TryDeliver(batches.Span[index], send))
+            if (TryDeliver(batches.Span[index], send, ref error))
                 continue;
             if (outcomes is null)
                 Array.Fill(outcomes = new BatchOutcome[batches.Length], BatchOutcome.Acknowledged);
@@ -61,7 +62,7 @@ public sealed class SignalRTransport : IBatchTransport, IDisposable
         }
 
         var writing = send.WriteAsync(cancellationToken);
-        return outcomes is null ? writing : FailAsync(writing, outcomes);
+        return outcomes is null ? writing : FailAsync(writing, outcomes, error);
     }
 
     /// <summary>Stops measuring. The connections belong to SignalR, which closes them.</summary>
@@ -77,6 +78,20 @@ public sealed class SignalRTransport : IBatchTransport, IDisposable
 
     internal void RemoveClient(HubClient client) => _clients.TryRemove(client.Handle, out _);
 
+    // A protocol of the application, or a faulty server, may make a hub throw. Its batch fails alone: what the others have for the clients is queued, and would come twice with another attempt.
+    private bool TryDeliver(MessageBatch batch, HubSend send, ref Exception? error)
+    {
+        try
+        {
+            return TryDeliver(batch, send);
+        }
+        catch (Exception exception)
+        {
+            error ??= exception;
+            return false;
+        }
+    }
+
     // A client that has gone meanwhile gets nothing, and that is no failure: its server could not know.
     private bool TryDeliver(MessageBatch batch, HubSend send)
     {
@@ -87,10 +102,11 @@ public sealed class SignalRTransport : IBatchTransport, IDisposable
         return !_hubsByPrefix.TryGetValue(prefix, out var hub) || hub.TryDeliver(batch, target, key, send);
     }
 
-    private static async ValueTask FailAsync(ValueTask writing, BatchOutcome[] outcomes)
+    private static async ValueTask FailAsync(ValueTask writing, BatchOutcome[] outcomes, Exception? error)
     {
         await writing.ConfigureAwait(false);
-        throw new BatchSendException([.. outcomes], "The output is not a hub's. Write it to a hub's clients, or to a buffer with another route.");
+        var reason = error is null ? "The output is not a hub's. Write it to a hub's clients, or to a buffer with another route." : $"A hub could not deliver output. {FailureText.MessageOf(error)}";
+        throw new BatchSendException([.. outcomes], reason, error);
     }
 }
 

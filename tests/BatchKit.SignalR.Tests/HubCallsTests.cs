@@ -3,6 +3,7 @@ using BatchKit.SignalR.Clients;
 using BatchKit.SignalR.Hubs;
 using BatchKit.SignalR.Records;
 using BatchKit.Testing;
+using BatchKit.Transports;
 using Microsoft.AspNetCore.Connections;
 using Microsoft.AspNetCore.SignalR;
 using Microsoft.AspNetCore.SignalR.Protocol;
@@ -29,6 +30,65 @@ public sealed class HubCallsTests
         await Until.TrueAsync(() => transport.MessageCount == 1);
         Assert.Contains("disconnected", transport.Texts[0], StringComparison.Ordinal);
         Assert.False(calls.TryGetReturnType("1", out _));
+    }
+
+    [Fact]
+    public async Task Calls_that_a_client_leaves_unanswered_are_given_up_when_a_thousand_later_ones_wait()
+    {
+        var transport = new CollectingTransport();
+        await using var buffer = new OutputBuffer(transport);
+        var calls = new HubCalls(new HubOutput(buffer, "signalr/hub/", [new JsonHubProtocol()]), hasBackplane: true, TimeSpan.FromMinutes(1), TimeProvider.System);
+        var (members, client) = (new HubMembers(), CreateClient());
+        members.Add(client);
+
+        for (var call = 1; call <= 1010; call++)
+            calls.Begin(client, "other", $"{call}");
+
+        await Until.TrueAsync(() => transport.MessageCount == 1020);
+        Assert.Equal(10, transport.Texts.Count(static text => text.Contains("unanswered", StringComparison.Ordinal)));
+        Assert.Equal([false, true], new[] { "10", "11" }.Select(id => calls.TryGetReturnType(id, out _)));
+    }
+
+    [Fact]
+    public async Task A_result_from_a_connection_that_was_not_asked_is_malformed()
+    {
+        var protocol = new JsonHubProtocol();
+        var transport = new CollectingTransport();
+        await using var buffer = new OutputBuffer(transport);
+        var output = new HubOutput(buffer, "signalr/hub/", [protocol]);
+        var calls = new HubCalls(output, hasBackplane: true, TimeSpan.FromMinutes(1), TimeProvider.System);
+        using var ending = new CancellationTokenSource();
+        var invoking = calls.InvokeAsync<string>(CreateClient(), "client", OutputHandle.Connection(0, 1), "Ask", [], ending.Token);
+
+        output.Post(output.HandleOf(HubTarget.Server, output.Server), RecordKind.Result, record => record.Text("stranger").Text(protocol.Name).Message(CompletionMessage.WithResult($"{output.Server}-1", "forged"), protocol));
+        await Until.TrueAsync(() => transport.Texts.Any(static text => text.Contains("forged", StringComparison.Ordinal)));
+        var forged = MessageBatch.Create(OutputHandle.Named("server"), Some.Producer(), 1, [.. transport.Batches[^1].Messages.Select(static message => new BatchMessage(message.Payload))]);
+
+        Assert.False(calls.TryReceive(forged, output.Server));
+        Assert.False(invoking.IsCompleted);
+        await ending.CancelAsync();
+        await Assert.ThrowsAsync<HubException>(() => invoking.WithinDeadline());
+    }
+
+    [Fact]
+    public async Task A_hub_that_throws_fails_its_batch_alone()
+    {
+        using var transport = new SignalRTransport(new SignalROptions());
+        transport.AddHub(HubAddress.PrefixOf(typeof(Hub)), new ThrowingHub());
+        var (throws, gone) = (OutputHandle.Named($"{HubAddress.PrefixOf(typeof(Hub))}all/"), OutputHandle.Connection(0, 1));
+
+        var exception = await Assert.ThrowsAsync<BatchSendException>(() => transport.SendAsync(
+            new[] { Some.Batch(gone, Some.Producer(), 1, "x"), Some.Batch(throws, Some.Producer(), 2, "x"), Some.Batch(gone, Some.Producer(), 3, "x") }, CancellationToken.None).AsTask());
+
+        Assert.Equal([BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged], exception.Outcomes);
+        Assert.Contains("faulty", exception.Message, StringComparison.Ordinal);
+    }
+
+    private sealed class ThrowingHub : IHubReceiver
+    {
+        public bool TryDeliver(MessageBatch batch, HubTarget target, string key, HubSend send) => throw new NotSupportedException("faulty");
+
+        public bool TryDeliver(MessageBatch batch, HubClient[] clients, HubSend send) => throw new NotSupportedException("faulty");
     }
 
     private static HubClient CreateClient()

@@ -32,6 +32,10 @@ internal sealed class ClientResults
         return type is not null;
     }
 
+    /// <summary>False when another connection was asked.</summary>
+    public bool IsFrom(string connectionId, CompletionMessage message) =>
+        message.InvocationId is not { } id || !_pending.TryGetValue(id, out var result) || result.ConnectionId == connectionId;
+
     /// <returns>False when no call of this server waits for it.</returns>
     /// <exception cref="InvalidOperationException">Another connection was asked.</exception>
     public bool TryComplete(string connectionId, CompletionMessage message)

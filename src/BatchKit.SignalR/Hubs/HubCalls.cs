@@ -12,6 +12,9 @@ namespace BatchKit.SignalR.Hubs;
 /// <summary>Calls that want an answer: a client's result, or a change of a group for a connection on another server.</summary>
 internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan serverTimeout, TimeProvider timeProvider)
 {
+    // A server that gives a call up tells no other, and a client may answer none.
+    private const int MaxAskedOfClient = 1000;
+
     private readonly ClientResults _results = new();
 
     // What other servers asked the clients of this one.
@@ -96,6 +99,9 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
         if (server == output.Server)
             return;
         _asked[id] = (server, client);
+        client.Asked.Enqueue(id);
+        if (client.Asked.Count > MaxAskedOfClient && client.Asked.TryDequeue(out var oldest) && _asked.TryRemove(oldest, out var unanswered))
+            Post(unanswered.Server, client, client.Connection.Protocol, CompletionMessage.WithError(oldest, $"Connection '{client.Connection.ConnectionId}' has left {MaxAskedOfClient} later calls unanswered."));
         if (IsConnected(client))
             Acknowledge(server, id);
         else if (_asked.TryRemove(id, out _))
@@ -147,6 +153,8 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
                     _results.Acknowledge(id);
                     break;
                 case RecordKind.Result when TryReadResult(record, out var connectionId, out var result):
+                    if (!_results.IsFrom(connectionId, result))
+                        return false;
                     _results.TryComplete(connectionId, result);
                     break;
                 default:

@@ -85,10 +85,10 @@ public interface IOutputBuffer
     /// <exception cref="ObjectDisposedException">The buffer has stopped.</exception>
     void Write(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header = null);
 
-    /// <summary>Writes one message that is encoded straight into the batch, without a copy.</summary>
+    /// <summary>Writes one message that is encoded straight into the batch, in a scope without a copy.</summary>
     /// <remarks>
-    /// The encoder runs under the handle's lock: it must be short, and it may only write to the memory that it is given. A call of an output buffer inside it
-    /// throws <see cref="InvalidOperationException"/>. When it throws, nothing is written, and its exception reaches the caller.
+    /// The encoder runs under the handle's lock: it must be short, and it may only write to the memory that it is given. Where the handle's sender may need that lock for output that waits outside a scope, it runs
+    /// before, and its bytes are copied. A call of an output buffer inside it throws <see cref="InvalidOperationException"/>. When it throws, nothing is written, and its exception reaches the caller.
     /// </remarks>
     /// <typeparam name="TState">What the encoder needs, also a span or another <c>ref struct</c>; pass it here instead of capturing it, so that no closure is allocated.</typeparam>
     /// <param name="handle">The destination.</param>

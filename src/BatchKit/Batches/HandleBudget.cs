@@ -64,7 +64,11 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
 
     public void GrantWaiters()
     {
-        if (_queue is { HasWaiters: true } queue)
+        if (_queue is not { } queue)
+            return;
+        // Between what was returned, and the look at who waits for it: a writer that begins to wait meanwhile sees the one, or is seen.
+        Interlocked.MemoryBarrier();
+        if (queue.HasWaiters)
             queue.GrantWaiters();
     }
 
@@ -88,7 +92,13 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
         get
         {
             if (_queue is null)
+            {
                 Interlocked.CompareExchange(ref _queue, new ShareQueue(this, settings.Scheduler), null);
+
+                // A batch that is being settled may have found no queue: its bytes are seen from here on.
+                Interlocked.MemoryBarrierProcessWide();
+            }
+
             return _queue;
         }
     }

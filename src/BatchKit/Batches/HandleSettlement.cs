@@ -44,6 +44,9 @@ internal sealed class HandleSettlement(BufferSettings settings, RouteBudget rout
     /// <summary>The handle's part of the capacity.</summary>
     public HandleBudget Budget { get; } = new(route, settings);
 
+    /// <summary>How many batches are closed and not sealed. Guarded by the handle's lock.</summary>
+    public int Unsealed { get; set; }
+
     /// <summary>The place of the last batch that was queued. Exact only under the handle's lock.</summary>
     public long Queued => _queued;
 

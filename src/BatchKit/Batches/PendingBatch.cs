@@ -206,6 +206,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public void Close()
     {
         _isClosed = _latest is not null || _memory.MayExpire;
+        Settlement.Unsealed += _isClosed ? 1 : 0;
         if (_isClosed)
             ReturnUnused();
         else
@@ -220,6 +221,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         var keyBytes = latest?.End(this, ref _memory) ?? 0;
         (Cost, _sharedBytes) = (Cost - keyBytes, _sharedBytes - keyBytes);
         ReturnUnused();
+        Settlement.Unsealed -= _isClosed ? 1 : 0;
         _expired = _memory.MayExpire ? Settlement.RemoveExpired(ref _memory) : 0;
         foreach (var route in Routes)
             route.Take(Handle, in _memory);
@@ -337,8 +339,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         _writers.Clear();
         Cost = _sharedBytes = 0;
         NextHeld = null;
-        IsQueued = false;
-        _isClosed = false;
+        IsQueued = _isClosed = false;
         _latest = null;
         _outcomes.Reset();
         foreach (var route in Routes)

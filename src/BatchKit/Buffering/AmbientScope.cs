@@ -212,8 +212,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     {
         Array.Sort(handles, static (left, right) => left.Id.CompareTo(right.Id));
         var starts = default(SenderStarts);
-        foreach (var handle in handles)
-            handle.Gate.Enter();
+        EnterAll(handles);
         try
         {
             foreach (var handle in handles)
@@ -227,6 +226,22 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         }
 
         starts.StartAll();
+    }
+
+    // An encoder that hangs has its handle's lock: meanwhile this flow waits, and the users of the other handles don't.
+    private static void EnterAll(HandleBuffer[] handles)
+    {
+        for (var entered = 0; entered < handles.Length; entered++)
+        {
+            var gate = handles[entered].Gate;
+            if (gate.TryEnter(HandleBuffer.LongestWaitMilliseconds))
+                continue;
+            foreach (var handle in handles.AsSpan(0, entered))
+                handle.Gate.Exit();
+            gate.Enter();
+            gate.Exit();
+            entered = -1;
+        }
     }
 }
 

@@ -74,8 +74,8 @@ internal sealed class HandleBuffer : ITimedHold
         var cost = MessageCost.InFrame(ref payload, header);
         lock (_gate)
         {
-            if (_isRetired)
-                return AppendResult.Retired;
+            if (_isRetired || (TPayload.MayFail && _output.MayNeedSealing))
+                return _isRetired ? AppendResult.Retired : AppendResult.EncodeFirst;
             if (TPayload.IsLatest && _output.TryReplace(ref payload, header, startsRun, out var replaced))
                 return replaced < 0 ? AppendResult.NoCapacity : AppendResult.Accepted;
             var batch = _output.OpenFor(cost, header, startsRun, _scopes.HasAmbient, ref starts);

@@ -37,6 +37,9 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
 
     public readonly bool HasHeld => _firstHeld is not null || (HasOpen && !_open!.IsQueued);
 
+    /// <summary>True while a sender may need the handle's lock to seal what is queued.</summary>
+    public readonly bool MayNeedSealing => Settlement.Unsealed != 0 || (HasOpen && _open!.IsQueued);
+
     public readonly int HeldMessages => _sealedMessages + (HasOpen && !_open!.IsQueued ? _open.Count : 0);
 
     // A batch that costs little enough to grow takes the largest message without passing the largest int.

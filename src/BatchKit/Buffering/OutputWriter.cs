@@ -1,4 +1,4 @@
-using System.Runtime.ExceptionServices;
+using System.Buffers;
 using System.Text;
 using BatchKit.Batches;
 using BatchKit.Dispatch;
@@ -193,7 +193,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     }
 
     // A handle that has used up its share loses its own oldest output. Otherwise, and when nothing of its own waits, the oldest of its routes goes, queued output before what open scopes hold.
-    /// <returns>False when nothing waits that could be dropped.</returns>
+    /// <returns>False when nothing waits that could be dropped, or an encoder that hangs has it.</returns>
     private bool TryDropOldest(HandleBudget budget, int cost)
     {
         var ages = budget.Route.Ages!;
@@ -201,24 +201,62 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
             return false;
         if (!oldest.IsHeld && !Dispatcher.TryDropQueued(oldest))
             ages.Remove(oldest.Batch, oldest.Version);
-        if (oldest.IsHeld && handles.TryGet(oldest.Handle)?.TakeHeld() is { } held)
+        if (!oldest.IsHeld || handles.TryGet(oldest.Handle) is not { } buffer)
+            return true;
+        if (!HandleTable.IsFree(buffer, HandleBuffer.LongestWaitMilliseconds))
+            return false;
+        if (buffer.TakeHeld() is { } held)
             dispatcher.Drop(held);
         return true;
     }
 
-    /// <returns>Retired only when the buffer has stopped.</returns>
+    /// <returns>Retired only when the buffer has stopped; <see cref="AppendResult.EncodeFirst"/> never.</returns>
     private AppendResult TryAppend<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header, int prepaid)
         where TPayload : struct, IMessagePayload, allows ref struct
     {
         var result = AppendResult.Retired;
         while (result == AppendResult.Retired && handles.GetOrAdd(handle) is { } buffer)
         {
-            result = buffer.Append(ref payload, header, prepaid, startsRun: Cover(buffer));
+            var startsRun = Cover(buffer);
+            result = buffer.Append(ref payload, header, prepaid, startsRun);
+            if (TPayload.MayFail && result == AppendResult.EncodeFirst)
+                result = AppendEncoded(buffer, ref payload, header, prepaid, startsRun);
         }
 
         if (result == AppendResult.NoCapacity)
             payload.ThrowIfFailed();
         return result;
+    }
+
+    private static AppendResult AppendEncoded<TPayload>(HandleBuffer buffer, scoped ref TPayload payload, MessageHeader? header, int prepaid, bool startsRun)
+        where TPayload : struct, IMessagePayload, allows ref struct
+    {
+        var memory = ArrayPool<byte>.Shared.Rent(payload.MaxBytes);
+        try
+        {
+            var written = payload.WriteTo(memory.AsSpan(0, payload.MaxBytes));
+            if (written < 0)
+            {
+                // The scope has noted the handle as the one that was written last.
+                lock (buffer.Gate)
+                {
+                    if (startsRun)
+                        buffer.Output.EndRun();
+                }
+
+                return AppendResult.NoCapacity;
+            }
+
+            var copied = new CopiedPayload(memory.AsSpan(0, written));
+            if (!TPayload.IsLatest)
+                return buffer.Append(ref copied, header, prepaid, startsRun);
+            var latest = new LatestPayload<CopiedPayload>(payload.Key, copied);
+            return buffer.Append(ref latest, header, prepaid, startsRun);
+        }
+        finally
+        {
+            ArrayPool<byte>.Shared.Return(memory);
+        }
     }
 
     public void ThrowIfTooLarge(OutputHandle handle, int payloadBytes, MessageHeader? header)
@@ -285,55 +323,7 @@ internal enum AppendResult
 
     /// <summary>There was no capacity, and the overflow policy dropped the message and counted it.</summary>
     Dropped,
-}
 
-/// <summary>A message that its writer encodes straight into the batch.</summary>
-internal ref struct EncodedPayload<TState>(int maxBytes, TState state, MessageEncoder<TState> encode) : IMessagePayload
-    where TState : allows ref struct
-{
-    private readonly TState _state = state;
-    private Exception? _failure;
-
-    public static bool IsLatest => false;
-
-    public static bool MayFail => true;
-
-    public readonly long Key => 0;
-
-    public static EncodedPayload<TState> Create(int maxBytes, TState state, MessageEncoder<TState> encode)
-    {
-        ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
-        ArgumentNullException.ThrowIfNull(encode);
-        return new EncodedPayload<TState>(maxBytes, state, encode);
-    }
-
-    public readonly int MaxBytes => maxBytes;
-
-    public int WriteTo(Span<byte> destination)
-    {
-        HandleTable.BeginEncoding();
-        try
-        {
-            var written = encode(destination, _state);
-            if ((uint)written <= (uint)destination.Length)
-                return written;
-            _failure = new InvalidOperationException($"The encoder says that it wrote {written} bytes; it was given {destination.Length}. Return the number of bytes that it wrote, from 0 to the length of the memory.");
-        }
-        catch (Exception failure)
-        {
-            _failure = failure;
-        }
-        finally
-        {
-            EncoderGuard.End();
-        }
-
-        return -1;
-    }
-
-    public readonly void ThrowIfFailed()
-    {
-        if (_failure is not null)
-            ExceptionDispatchInfo.Throw(_failure);
-    }
+    /// <summary>The handle has queued output that its sender can't seal without the lock. An encoder is foreign code, so it runs before the lock is taken, and its bytes are copied.</summary>
+    EncodeFirst,
 }

@@ -93,7 +93,7 @@ internal sealed class WriterSegment
         return isAdded;
     }
 
-    /// <summary>Adds one message.</summary>
+    /// <summary>Adds one message. An encoder, which is foreign code, runs under the handle's lock: whoever needs the messages waits for a lock with a limit, and for a call without the lock without one.</summary>
     /// <returns>False when <see cref="Output"/> has to take it: there is no capacity, or nothing may be held back. What was added before is in the handle's order then.</returns>
     public bool TryAppend<TPayload>(long version, scoped ref TPayload payload, MessageHeader? header)
         where TPayload : struct, IMessagePayload, allows ref struct
@@ -105,7 +105,7 @@ internal sealed class WriterSegment
         try
         {
             Volatile.Write(ref _isInCall, true);
-            var isAdded = _batch is { } batch && (uint)cost <= (uint)_mostCost && cost <= _mostBatchCost - batch.Cost && batch.Count < Volatile.Read(ref _mostMessages)
+            var isAdded = !TPayload.MayFail && _batch is { } batch && (uint)cost <= (uint)_mostCost && cost <= _mostBatchCost - batch.Cost && batch.Count < Volatile.Read(ref _mostMessages)
                 && (header is null || batch.Memory.Headers is not null) && batch.AppendReserved(ref payload, header, cost) >= 0;
             Volatile.Write(ref _isInCall, false);
             payload.ThrowIfFailed();
@@ -183,7 +183,7 @@ internal sealed class WriterSegment
         var starts = default(SenderStarts);
         lock (buffer.Gate)
         {
-            if (!IsEnded && buffer.MayHoldBack() && TryAppendTo(buffer, ref payload, header, cost))
+            if (!IsEnded && buffer.MayHoldBack() && !(TPayload.MayFail && buffer.Output.MayNeedSealing) && TryAppendTo(buffer, ref payload, header, cost))
                 return true;
             HandOver(buffer);
             if (buffer.Budget.HasWaiters)

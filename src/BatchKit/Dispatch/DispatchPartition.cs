@@ -206,7 +206,8 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
 
     public async ValueTask DisposeAsync()
     {
-        await Volatile.Read(ref _loop).ConfigureAwait(false);
+        // What still sends after the stop is a transport that blocks its thread: the buffer ends without it.
+        await (Volatile.Read(ref _isSending) ? Task.CompletedTask : Volatile.Read(ref _loop)).ConfigureAwait(false);
         await _sender.DisposeAsync().ConfigureAwait(false);
     }
 
@@ -344,7 +345,6 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
     {
         if (_isSending || !IsEmpty)
             return;
-        _idle?.TrySetResult();
-        _idle = null;
+        Interlocked.Exchange(ref _idle, null)?.TrySetResult();
     }
 }

@@ -1,0 +1,55 @@
+using System.Runtime.ExceptionServices;
+using BatchKit.Batches;
+
+namespace BatchKit.Buffering;
+
+/// <summary>A message that its writer encodes straight into the batch.</summary>
+internal ref struct EncodedPayload<TState>(int maxBytes, TState state, MessageEncoder<TState> encode) : IMessagePayload
+    where TState : allows ref struct
+{
+    private readonly TState _state = state;
+    private Exception? _failure;
+
+    public static bool IsLatest => false;
+
+    public static bool MayFail => true;
+
+    public readonly long Key => 0;
+
+    public static EncodedPayload<TState> Create(int maxBytes, TState state, MessageEncoder<TState> encode)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
+        ArgumentNullException.ThrowIfNull(encode);
+        return new EncodedPayload<TState>(maxBytes, state, encode);
+    }
+
+    public readonly int MaxBytes => maxBytes;
+
+    public int WriteTo(Span<byte> destination)
+    {
+        HandleTable.BeginEncoding();
+        try
+        {
+            var written = encode(destination, _state);
+            if ((uint)written <= (uint)destination.Length)
+                return written;
+            _failure = new InvalidOperationException($"The encoder says that it wrote {written} bytes; it was given {destination.Length}. Return the number of bytes that it wrote, from 0 to the length of the memory.");
+        }
+        catch (Exception failure)
+        {
+            _failure = failure;
+        }
+        finally
+        {
+            EncoderGuard.End();
+        }
+
+        return -1;
+    }
+
+    public readonly void ThrowIfFailed()
+    {
+        if (_failure is not null)
+            ExceptionDispatchInfo.Throw(_failure);
+    }
+}

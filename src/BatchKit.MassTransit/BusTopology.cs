@@ -241,7 +241,7 @@ internal sealed class TopologyCheckFilter(EndpointRun run, int maxFrameBytes, Ti
                 // A channel of its own, because the broker closes a channel on which a declaration fails.
                 var channel = await connection.CreateChannelAsync(cancellationToken: ended).ConfigureAwait(false);
                 uint waiting;
-                await using (channel.ConfigureAwait(false))
+                await using (RabbitMqEnd.AtEnd(channel, run.TimeProvider).ConfigureAwait(false))
                     waiting = await declare(channel).ConfigureAwait(false);
                 await lease(connection).ConfigureAwait(false);
                 var isStalled = run.Deliveries.IsStalled(waiting);

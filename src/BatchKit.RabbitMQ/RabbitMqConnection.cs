@@ -261,6 +261,9 @@ internal sealed class RabbitMqClosings(TimeProvider timeProvider)
     /// <param name="leave">See <see cref="OpenChannel"/>.</param>
     public void Start(IConnection connection, IChannel? channel, Action? leave) => Add(CloseAsync(connection, channel, leave));
 
+    /// <summary>Starts to close a channel of a connection that goes on, or ends by itself.</summary>
+    public void Start(IChannel channel) => Add(RabbitMqEnd.EndAsync(channel, timeProvider));
+
     /// <summary>Closes the connection that an abandoned attempt may still open.</summary>
     public void Start(Task<OpenChannel> attempt) => Add(CloseLateAsync(attempt));
 

@@ -21,6 +21,9 @@ internal static class RabbitMqEnd
         await channel.DisposeAsync().AsTask().WaitAsync(Limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
+    /// <summary>Ends a channel in this way at the end of a block.</summary>
+    public static IAsyncDisposable AtEnd(IChannel channel, TimeProvider timeProvider) => new Ending(channel, timeProvider);
+
     /// <summary>Ends a connection that is open, or that is being opened and opens within the limit. Takes at most the limit, because the client's own limits may not hold, and never throws.</summary>
     public static async Task EndAsync(Task<IConnection> opening, TimeProvider timeProvider) =>
         await AbortAsync(opening).WaitAsync(Limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
@@ -34,5 +37,10 @@ internal static class RabbitMqEnd
         var connection = await opening.ConfigureAwait(false);
         await connection.AbortAsync().ConfigureAwait(false);
         await connection.DisposeAsync().ConfigureAwait(false);
+    }
+
+    private sealed class Ending(IChannel channel, TimeProvider timeProvider) : IAsyncDisposable
+    {
+        public ValueTask DisposeAsync() => new(EndAsync(channel, timeProvider));
     }
 }

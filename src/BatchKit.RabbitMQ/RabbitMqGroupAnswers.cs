@@ -74,7 +74,7 @@ internal sealed class RabbitMqGroupAnswers(RabbitMqConnector connector, RabbitMq
     {
         RabbitMqAlarm.Of(connection).ThrowIfRaised();
         var channel = await connection.CreateChannelAsync(Confirming, cancellationToken).ConfigureAwait(false);
-        await using (channel.ConfigureAwait(false))
+        await using (RabbitMqEnd.AtEnd(channel, timeProvider).ConfigureAwait(false))
         {
             try
             {

@@ -34,7 +34,7 @@ internal sealed class RabbitMqGroupBinder(
                 catch (OperationInterruptedException refusal) when (connection.IsOpen && bindings.TryRefuse())
                 {
                     Log.GroupsNotBound(logger, topology.Queue(node), refusal.ShutdownReason?.ReplyText ?? FailureText.MessageOf(refusal));
-                    await channel!.DisposeAsync().ConfigureAwait(false);
+                    await RabbitMqEnd.EndAsync(channel!, timeProvider).ConfigureAwait(false);
                     channel = null;
                 }
             }
@@ -108,6 +108,6 @@ internal sealed class RabbitMqGroupBinder(
     {
         if (channel.IsOpen)
             await topology.DeleteWatchAsync(channel, _watch).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        await channel.DisposeAsync().ConfigureAwait(false);
+        await RabbitMqEnd.EndAsync(channel, timeProvider).ConfigureAwait(false);
     }
 }

@@ -28,6 +28,8 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
     // Without it, all output for groups goes to all nodes, and joins need no confirmation.
     private readonly bool _isEnabled = options is { RouteGroupsByMembers: true, DeclareTopology: true, DestinationNode: null };
 
+    private readonly RabbitMqClosings _closings = new(timeProvider);
+
     // Held while it begins to listen.
     private readonly SemaphoreSlim _listening = new(1, 1);
     private volatile Listener? _listener;
@@ -123,8 +125,8 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
 
     public async ValueTask DisposeAsync()
     {
-        await EndAsync(_listener).ConfigureAwait(false);
-        _listening.Dispose();
+        End(_listener);
+        await _closings.WaitAsync(RabbitMqClosings.Limit).ConfigureAwait(false);
     }
 
     private bool IsListening(OpenChannel open) => _listener is { HasEnded: false } listener && listener.Owner == open;
@@ -245,7 +247,7 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
                 return;
             var earlier = _listener;
             _listener = await CreateListenerAsync(open, cancellationToken).ConfigureAwait(false);
-            await EndAsync(earlier).ConfigureAwait(false);
+            End(earlier);
         }
         finally
         {
@@ -271,17 +273,16 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
         }
         catch
         {
-            await EndAsync(listener).ConfigureAwait(false);
+            End(listener);
             throw;
         }
     }
 
-    private static async Task EndAsync(Listener? listener)
+    // Not awaited: a send waits, and all others wait for it. The client may take long to end a channel whose connection was lost.
+    private void End(Listener? listener)
     {
-        if (listener?.Own is not { } channel)
-            return;
-        await channel.AbortAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        await channel.DisposeAsync().AsTask().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (listener?.Own is { } channel)
+            _closings.Start(channel);
     }
 
     /// <summary>Gets the nodes' confirmations over one connection.</summary>

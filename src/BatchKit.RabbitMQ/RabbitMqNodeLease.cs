@@ -122,7 +122,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
         finally
         {
             if (!isTaken)
-                await channel.DisposeAsync().ConfigureAwait(false);
+                await RabbitMqEnd.EndAsync(channel, timeProvider).ConfigureAwait(false);
         }
     }
 
@@ -150,7 +150,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
         if (!isQuorum || attempt > Attempts + (2 * QuorumExpiry / AttemptInterval))
             return false;
         var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
-        await using (channel.ConfigureAwait(false))
+        await using (RabbitMqEnd.AtEnd(channel, timeProvider).ConfigureAwait(false))
         {
             try
             {
@@ -168,7 +168,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
     private async Task<NodeTakenException> DescribeAsync(IConnection connection, int number, OperationInterruptedException refusal, CancellationToken cancellationToken)
     {
         var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
-        await using (channel.ConfigureAwait(false))
+        await using (RabbitMqEnd.AtEnd(channel, timeProvider).ConfigureAwait(false))
         {
             try
             {

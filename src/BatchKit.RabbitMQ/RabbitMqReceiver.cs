@@ -258,7 +258,7 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
             try
             {
                 RabbitMqAlarm.Of(open.Connection).ThrowIfRaised();
-                if (await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _lifetime.Stopping).ConfigureAwait(false) is not { } waiting)
+                if (await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _timeProvider, _lifetime.Stopping).ConfigureAwait(false) is not { } waiting)
                     return "The queue does not exist any more, although the broker has not ended the consumer.";
                 if (_lease is not null)
                     await _lease.TakeAsync(open.Connection, _lifetime.Stopping).ConfigureAwait(false);

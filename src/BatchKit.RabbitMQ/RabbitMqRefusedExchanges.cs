@@ -32,7 +32,7 @@ internal sealed class RabbitMqRefusedExchanges(TimeSpan grace, TimeProvider time
     private async Task CheckAsync(IConnection connection, string exchange, Refusal refusal, CancellationToken cancellationToken)
     {
         var age = timeProvider.GetElapsedTime(refusal.Since);
-        if (refusal.IsForbidden ? age >= ForbiddenTime : !await RabbitMqTopology.IsExchangeMissingAsync(connection, exchange, cancellationToken).ConfigureAwait(false))
+        if (refusal.IsForbidden ? age >= ForbiddenTime : !await RabbitMqTopology.IsExchangeMissingAsync(connection, exchange, timeProvider, cancellationToken).ConfigureAwait(false))
         {
             _refusals.TryRemove(exchange, out _);
             return;

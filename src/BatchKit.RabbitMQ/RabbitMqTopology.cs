@@ -132,10 +132,10 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
     /// <remarks>It uses a separate channel, because the broker closes a channel on which a declaration fails. It never declares a missing queue: the receiver's consumer would not belong to the new queue.</remarks>
     /// <returns>How many frames wait in the queue, besides those that the broker has delivered; null when the queue does not exist.</returns>
     /// <exception cref="OperationInterruptedException">Something is missing that this process may not declare, or exists with other arguments; the reason names them.</exception>
-    public async Task<uint?> CheckAsync(IConnection connection, int node, bool takesAll, CancellationToken cancellationToken)
+    public async Task<uint?> CheckAsync(IConnection connection, int node, bool takesAll, TimeProvider timeProvider, CancellationToken cancellationToken)
     {
         var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
-        await using (channel.ConfigureAwait(false))
+        await using (RabbitMqEnd.AtEnd(channel, timeProvider).ConfigureAwait(false))
         {
             if (!options.DeclareTopology)
                 await channel.ExchangeDeclarePassiveAsync(Exchange, cancellationToken).ConfigureAwait(false);
@@ -156,10 +156,10 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
     }
 
     /// <summary>True when the exchange does not exist.</summary>
-    public static async Task<bool> IsExchangeMissingAsync(IConnection connection, string exchange, CancellationToken cancellationToken)
+    public static async Task<bool> IsExchangeMissingAsync(IConnection connection, string exchange, TimeProvider timeProvider, CancellationToken cancellationToken)
     {
         var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
-        await using (channel.ConfigureAwait(false))
+        await using (RabbitMqEnd.AtEnd(channel, timeProvider).ConfigureAwait(false))
         {
             try
             {

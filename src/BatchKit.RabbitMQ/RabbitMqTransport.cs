@@ -135,7 +135,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
 
     private async Task PrepareAsync(IConnection connection, IChannel channel, CancellationToken cancellationToken)
     {
-        if (_options.DeclareTopology && _hasDeclared && await RabbitMqTopology.IsExchangeMissingAsync(connection, _topology.Exchange, cancellationToken).ConfigureAwait(false))
+        if (_options.DeclareTopology && _hasDeclared && await RabbitMqTopology.IsExchangeMissingAsync(connection, _topology.Exchange, _timeProvider, cancellationToken).ConfigureAwait(false))
         {
             Log.ExchangeMissing(_logger, _topology.Exchange, _connection.Target, _options.UnroutableGrace);
             _exchangeMissingSince = _timeProvider.GetTimestamp();
@@ -175,7 +175,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
         {
             for (var index = 0; index < outcomes.Length; index++)
             {
-                alone = alone is { Channel.IsOpen: true } ? alone : await OpenAloneAsync(cancellationToken).ConfigureAwait(false);
+                alone = await OpenAloneAsync(alone, cancellationToken).ConfigureAwait(false);
                 var frame = FramePlan.Create(batches.Slice(index, 1), _limit.Bytes, _options.DestinationNode, _signer)[0];
                 var result = (await WaitAsync([PublishAsync(alone, frame)], alone, cancellationToken).ConfigureAwait(false))[0];
                 outcomes[index] = result.Outcome == FrameOutcome.Acknowledged ? BatchOutcome.Acknowledged
@@ -192,15 +192,19 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
         finally
         {
             if (alone is not null)
-                await alone.Channel.DisposeAsync().ConfigureAwait(false);
+                await RabbitMqEnd.EndAsync(alone.Channel, _timeProvider).ConfigureAwait(false);
         }
 
         if (failed is { } reason)
             throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), $"{_connection.Target} did not accept everything. {reason.Reason}", reason.Error);
     }
 
-    private async Task<OpenChannel> OpenAloneAsync(CancellationToken cancellationToken)
+    private async Task<OpenChannel> OpenAloneAsync(OpenChannel? earlier, CancellationToken cancellationToken)
     {
+        if (earlier is { Channel.IsOpen: true })
+            return earlier;
+        if (earlier is not null)
+            await RabbitMqEnd.EndAsync(earlier.Channel, _timeProvider).ConfigureAwait(false);
         var open = await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
         return open with { Channel = await open.Connection.CreateChannelAsync(ChannelOptions, cancellationToken).ConfigureAwait(false) };
     }

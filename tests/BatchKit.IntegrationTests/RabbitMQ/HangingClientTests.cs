@@ -1,0 +1,86 @@
+using BatchKit.RabbitMQ;
+using BatchKit.Testing;
+using BatchKit.TestServers.Network;
+using BatchKit.Transports;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>What goes on, and ends in time, although calls of the client never end.</summary>
+public sealed class HangingClientTests(RabbitMqFixture fixture)
+{
+    private readonly ManualTimeProvider _clock = new();
+
+    [Fact]
+    public async Task Output_for_groups_goes_on_although_a_lost_connections_channel_never_ends()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var client = new HangingClient(server, proxy.Port);
+        var transport = new RabbitMqTransport(Options(client), _clock);
+        await SendAsync(transport).WithinDeadline();
+
+        client.HangEnds();
+        proxy.ResetAll();
+
+        await Until.TrueAsync(() => TrySendAsync(transport));
+        await SendAsync(transport).WithinDeadline();
+        await EndsInTimeAsync(transport.DisposeAsync().AsTask());
+    }
+
+    [Fact]
+    public async Task A_transport_is_disposed_of_although_a_channel_never_ends()
+    {
+        var server = await fixture.GetAsync();
+        var client = new HangingClient(server, server.Port);
+        var transport = new RabbitMqTransport(Options(client), _clock);
+        await SendAsync(transport).WithinDeadline();
+
+        client.HangEnds();
+
+        await EndsInTimeAsync(transport.DisposeAsync().AsTask());
+    }
+
+    [Fact]
+    public async Task Questions_are_answered_although_their_channels_never_end()
+    {
+        var server = await fixture.GetAsync();
+        var client = new HangingClient(server, server.Port);
+        var options = Options(client);
+        await using var connection = await client.Factory.CreateConnectionAsync("asker");
+
+        client.HangEnds();
+        var exchange = RabbitMqTopology.IsExchangeMissingAsync(connection, options.Prefix, _clock, CancellationToken.None);
+        var queue = new RabbitMqTopology(options).CheckAsync(connection, node: 1, takesAll: true, _clock, CancellationToken.None);
+        await EndsInTimeAsync(Task.WhenAll(exchange, queue));
+
+        Assert.True(await exchange);
+        Assert.Null(await queue);
+    }
+
+    private static RabbitMqOptions Options(HangingClient client) =>
+        new() { ConnectionFactory = client.Factory, Prefix = Some.Name("test"), RouteGroupsByMembers = true, UnroutableGrace = TimeSpan.Zero };
+
+    // Whatever becomes of it.
+    private Task EndsInTimeAsync(Task task) => Until.TrueAsync(() =>
+    {
+        _clock.Advance(TimeSpan.FromSeconds(1));
+        return task.IsCompleted;
+    });
+
+    private static Task SendAsync(RabbitMqTransport transport) =>
+        transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "a") }, CancellationToken.None).AsTask();
+
+    // False until the transport has noticed that its connection is lost.
+    private static async Task<bool> TrySendAsync(RabbitMqTransport transport)
+    {
+        try
+        {
+            await SendAsync(transport);
+            return true;
+        }
+        catch (Exception exception) when (exception is IOException or BatchSendException)
+        {
+            return false;
+        }
+    }
+}

@@ -29,6 +29,9 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     // The attempt in the background that a send has started and does not wait for.
     private volatile Task _connecting = Task.CompletedTask;
 
+    // Ends the attempt under way when the connection is closed: whoever waits for it may have no token.
+    private readonly CancellationTokenSource _closing = new();
+
     private volatile OpenChannel? _open;
     private volatile RabbitMqAlarm? _alarm;
     private volatile bool _isClosed;
@@ -76,6 +79,10 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         {
             return FailureText.MessageOf(exception);
         }
+        catch (ObjectDisposedException)
+        {
+            return $"The connection to {Target} is closed.";
+        }
 
         return BlockedReason is { } reason ? $"{Target} accepts no messages now: {reason}." : null;
     }
@@ -111,12 +118,14 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     public async Task CloseAsync(TimeSpan limit)
     {
         _isClosed = true;
+        // Not awaited yet: a callback of the application's connection factory may hang.
+        var cancelling = _closing.CancelAsync();
         await _opening.WaitAsync().ConfigureAwait(false);
         if (_open is { } open)
             Discard(open, reason: null);
         _reporter.Close();
         _opening.Release();
-        await _connecting.WaitAsync(limit, _timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await Task.WhenAll(cancelling, _connecting).WaitAsync(limit, _timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         await _closings.WaitAsync(limit).ConfigureAwait(false);
     }
 
@@ -158,7 +167,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         if (_open is { } lost)
             Discard(lost, "The channel was closed.");
         using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
-        using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
+        using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, _closing.Token, cancellationToken);
         // The client's loops run as long as the connection, so they must not capture the context of the caller that connects.
         var attempt = CallerContext.RunWithout(() => OpenChannelAsync(either.Token));
         try
@@ -178,6 +187,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         {
             _closings.Start(attempt);
             cancellationToken.ThrowIfCancellationRequested();
+            ObjectDisposedException.ThrowIf(_isClosed, this);
             throw Remember(exception, timedOut: limit.IsCancellationRequested);
         }
         finally

@@ -57,6 +57,25 @@ public sealed class HangingClientTests(RabbitMqFixture fixture)
         Assert.Null(await queue);
     }
 
+    [Theory]
+    [InlineData("a send that fails fast")]
+    [InlineData("a health check")]
+    public async Task A_transport_is_disposed_of_although_a_silent_broker_does_not_answer(string who)
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        proxy.Stall();
+        var transport = new RabbitMqTransport(
+            RabbitMqSome.Options(server, proxy.Port, static options => (options.FailFast, options.ConnectTimeout) = (true, TimeSpan.FromMinutes(5))));
+        Task connecting = who == "a health check"
+            ? transport.FindFaultAsync(CancellationToken.None)
+            : Assert.ThrowsAsync<IOException>(() => SendAsync(transport));
+        await Until.TrueAsync(() => proxy.AcceptedConnections == 1);
+
+        await transport.DisposeAsync().WithinDeadline();
+        await connecting.WithinDeadline();
+    }
+
     private static RabbitMqOptions Options(HangingClient client) =>
         new() { ConnectionFactory = client.Factory, Prefix = Some.Name("test"), RouteGroupsByMembers = true, UnroutableGrace = TimeSpan.Zero };
 

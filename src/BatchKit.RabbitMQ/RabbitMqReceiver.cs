@@ -244,6 +244,8 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
     /// <remarks>A cluster may end a deletion after it has ended the consumer. It then deletes the queue that the receiver has declared meanwhile, and does not notify the new consumer.</remarks>
     private async Task<string> WatchAsync(OpenChannel open, RabbitMqConsumer consumer)
     {
+        var check = new RabbitMqCheck(ending => CheckAsync(open, ending), _options.ConnectTimeout, _timeProvider, _lifetime.Stopping);
+        await using var _ = check.ConfigureAwait(false);
         while (true)
         {
             try
@@ -258,14 +260,10 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
             try
             {
                 RabbitMqAlarm.Of(open.Connection).ThrowIfRaised();
-                if (await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _timeProvider, _lifetime.Stopping).ConfigureAwait(false) is not { } waiting)
-                    return "The queue does not exist any more, although the broker has not ended the consumer.";
-                if (_lease is not null)
-                    await _lease.TakeAsync(open.Connection, _lifetime.Stopping).ConfigureAwait(false);
-                if (consumer.Deliveries.IsStalled(waiting))
-                    return DeliveryWatch.Describe(waiting);
-                var heldChecks = consumer.Deliveries.CountHeldChecks();
-                SetFault(heldChecks > 0 ? DeliveryWatch.DescribeHeld(waiting, _options.TopologyCheckInterval) : null, isRepeat: heldChecks > 1);
+                if (await check.RunAsync(consumer.Ended).ConfigureAwait(false) is not { } found)
+                    continue;
+                if (Evaluate(await found.ConfigureAwait(false), consumer.Deliveries) is { } end)
+                    return end;
             }
             catch (Exception exception) when (open.Channel.IsOpen && exception is OperationInterruptedException or NodeTakenException or RabbitMqAlarmException)
             {
@@ -279,6 +277,27 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
                     SetFault(FailureText.MessageOf(_connection.Explain(exception)));
             }
         }
+    }
+
+    /// <returns>How many frames wait in the queue; null when it does not exist.</returns>
+    private async Task<uint?> CheckAsync(OpenChannel open, CancellationToken cancellationToken)
+    {
+        var waiting = await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _timeProvider, cancellationToken).ConfigureAwait(false);
+        if (waiting is not null && _lease is not null)
+            await _lease.TakeAsync(open.Connection, cancellationToken).ConfigureAwait(false);
+        return waiting;
+    }
+
+    /// <returns>Why the consumer must be replaced; null while it receives.</returns>
+    private string? Evaluate(uint? found, DeliveryWatch deliveries)
+    {
+        if (found is not { } waiting)
+            return "The queue does not exist any more, although the broker has not ended the consumer.";
+        if (deliveries.IsStalled(waiting))
+            return DeliveryWatch.Describe(waiting);
+        var heldChecks = deliveries.CountHeldChecks();
+        SetFault(heldChecks > 0 ? DeliveryWatch.DescribeHeld(waiting, _options.TopologyCheckInterval) : null, isRepeat: heldChecks > 1);
+        return null;
     }
 
     // A repeat is not logged: how many frames wait behind a held one changes with each check.

@@ -76,14 +76,37 @@ public sealed class HangingClientTests(RabbitMqFixture fixture)
         await connecting.WithinDeadline();
     }
 
+    [Fact]
+    public async Task A_check_that_never_ends_is_a_fault_and_hides_no_lost_connection()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var client = new HangingClient(server, proxy.Port);
+        var options = new RabbitMqOptions { ConnectionFactory = client.Factory, Prefix = Some.Name("test"), ConnectTimeout = TimeSpan.FromSeconds(20) };
+        var arrived = new CollectingTransport();
+        await using var receiver = new RabbitMqReceiver(options, RabbitMqEnds.Node, new BatchReceiver(arrived), _clock);
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await using var transport = new RabbitMqTransport(RabbitMqSome.Options(server, sending => sending.Prefix = options.Prefix));
+
+        var asked = client.HangOpens();
+        await EndsInTimeAsync(asked);
+        await PassesUntilAsync(() => receiver.Fault?.Contains(nameof(RabbitMqOptions.ConnectTimeout), StringComparison.Ordinal) == true);
+        proxy.ResetAll();
+        await RabbitMqEnds.SendLinesAsync(transport, count: 1);
+
+        await PassesUntilAsync(() => arrived.MessageCount == 1 && receiver.Fault is null);
+    }
+
     private static RabbitMqOptions Options(HangingClient client) =>
         new() { ConnectionFactory = client.Factory, Prefix = Some.Name("test"), RouteGroupsByMembers = true, UnroutableGrace = TimeSpan.Zero };
 
     // Whatever becomes of it.
-    private Task EndsInTimeAsync(Task task) => Until.TrueAsync(() =>
+    private Task EndsInTimeAsync(Task task) => PassesUntilAsync(() => task.IsCompleted);
+
+    private Task PassesUntilAsync(Func<bool> isSo) => Until.TrueAsync(() =>
     {
         _clock.Advance(TimeSpan.FromSeconds(1));
-        return task.IsCompleted;
+        return isSo();
     });
 
     private static Task SendAsync(RabbitMqTransport transport) =>

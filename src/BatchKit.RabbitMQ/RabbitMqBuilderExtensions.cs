@@ -45,7 +45,7 @@ public static class RabbitMqBuilderExtensions
     /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>, on which each batch is sent as one message of the application's own, for consumers that know nothing of BatchKit.</summary>
     /// <remarks>
     /// <para>Messages are mandatory, and are sent one after another, each when the broker has confirmed the one before. A batch is refused alone when the delegate throws for it, when its message is too large for the broker, or when it reaches no
-    /// queue after <see cref="RabbitMqOptions.UnroutableGrace"/>. After any other failure it is sent again, before anything newer; consumers may then get it twice.</para>
+    /// queue, or its exchange does not exist, after <see cref="RabbitMqOptions.UnroutableGrace"/>. After any other failure it is sent again, before anything newer; consumers may then get it twice.</para>
     /// <para>Of the options, those of the connection, <see cref="RabbitMqOptions.Durable"/>, <see cref="RabbitMqOptions.PublishTimeout"/> and <see cref="RabbitMqOptions.UnroutableGrace"/> are used. BatchKit declares nothing.</para>
     /// </remarks>
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>

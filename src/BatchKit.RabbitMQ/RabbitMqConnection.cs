@@ -33,6 +33,9 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private readonly CancellationTokenSource _closing = new();
 
     private volatile OpenChannel? _open;
+
+    // The last channel, if the broker closed it alone, as over a message that it refuses: the broker was not away.
+    private volatile OpenChannel? _closedAlone;
     private volatile RabbitMqAlarm? _alarm;
     private volatile bool _isClosed;
 
@@ -106,6 +109,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     {
         if (Interlocked.CompareExchange(ref _open, null, channel) != channel)
             return;
+        _closedAlone = channel is { Connection.IsOpen: true, Channel.CloseReason.Initiator: ShutdownInitiator.Peer } ? channel : null;
         if (reason is not null)
             _reporter.Lose(reason);
         _closings.Start(channel.Connection, channel.Channel, channel.Leave);
@@ -186,6 +190,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         catch (Exception exception)
         {
             _closings.Start(attempt);
+            _closedAlone = null;
             cancellationToken.ThrowIfCancellationRequested();
             ObjectDisposedException.ThrowIf(_isClosed, this);
             throw Remember(exception, timedOut: limit.IsCancellationRequested);
@@ -211,7 +216,8 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             var ours = channel;
             channel.ChannelShutdownAsync += (_, reason) => OnChannelShutdownAsync(ours, reason);
             await _prepare(connection, channel, cancellationToken).ConfigureAwait(false);
-            return new OpenChannel(connection, channel, _timeProvider.GetTimestamp(), CreateLeave(watch), watch);
+            var opened = new OpenChannel(connection, channel, _timeProvider.GetTimestamp(), CreateLeave(watch), watch);
+            return _closedAlone is { } earlier ? opened with { ReachedTimestamp = earlier.ReachedTimestamp } : opened;
         }
         catch
         {
@@ -254,7 +260,11 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 /// <param name="OpenedTimestamp">The time stamp.</param>
 /// <param name="Leave">Removes BatchKit's event handlers from the application's connection; null for a connection that is closed with the channel.</param>
 /// <param name="Watch">Logs its end and its alarms; null for none.</param>
-internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp, Action? Leave, ConnectionWatch? Watch = null);
+internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp, Action? Leave, ConnectionWatch? Watch = null)
+{
+    /// <summary>Since when the broker has been connected without a break. A channel that the broker closes alone, and its successor, make none.</summary>
+    public long ReachedTimestamp { get; init; } = OpenedTimestamp;
+}
 
 /// <summary>Closes discarded connections and channels in the background while their successors already work. At the end it waits for all of them.</summary>
 internal sealed class RabbitMqClosings(TimeProvider timeProvider)

@@ -36,11 +36,12 @@ internal sealed class RabbitMqMessageSender : IBlockingDisposable
         try
         {
             await PublishAsync(open, message, cancellationToken).ConfigureAwait(false);
+            _refused.Know(message.Exchange);
         }
         catch (PublishException exception) when (exception.IsReturn)
         {
             // Shortly after connecting, the consumer may still be about to declare its queue.
-            if (_timeProvider.GetElapsedTime(open.OpenedTimestamp) < _options.UnroutableGrace)
+            if (_timeProvider.GetElapsedTime(open.ReachedTimestamp) < _options.UnroutableGrace)
                 throw new IOException($"{Name(message)} leads to no queue yet.", exception);
             throw new MessageRefusedException($"{Name(message)} leads to no queue: output for {handle} is lost. Start the consumer that declares and binds it.", exception);
         }
@@ -57,7 +58,7 @@ internal sealed class RabbitMqMessageSender : IBlockingDisposable
         catch (OperationInterruptedException exception) when (RabbitMqClosing.FindExchangeRefusal(exception, message.Exchange, out var isForbidden) is { } reason)
         {
             _connection.Discard(open, reason);
-            _refused.Add(message.Exchange, reason, isForbidden);
+            _refused.Add(message.Exchange, reason, isForbidden, open.ReachedTimestamp);
             throw new IOException($"{_connection.Target} does not take a message to {Name(message)}: {reason}", exception);
         }
         catch (Exception exception)

@@ -15,12 +15,31 @@ internal sealed class RabbitMqRefusedExchanges(TimeSpan grace, TimeProvider time
 
     private readonly ConcurrentDictionary<string, Refusal> _refusals = new(StringComparer.Ordinal);
 
+    // Exchanges that have taken a message.
+    private readonly ConcurrentDictionary<string, bool> _known = new(StringComparer.Ordinal);
+
+    /// <summary>The exchange has taken a message.</summary>
+    public void Know(string exchange)
+    {
+        if (_known.ContainsKey(exchange))
+            return;
+        if (_known.Count >= Most)
+            _known.Clear();
+        _known.TryAdd(exchange, true);
+    }
+
     /// <summary>Remembers an exchange.</summary>
-    public void Add(string exchange, string reason, bool isForbidden)
+    /// <param name="exchange">Its name.</param>
+    /// <param name="reason">The broker's reason.</param>
+    /// <param name="isForbidden">True when the user may not write to it; false when it does not exist.</param>
+    /// <param name="reached">See <see cref="OpenChannel.ReachedTimestamp"/>.</param>
+    public void Add(string exchange, string reason, bool isForbidden, long reached)
     {
         if (_refusals.Count >= Most)
             _refusals.Clear();
-        _refusals.TryAdd(exchange, new Refusal(reason, isForbidden, timeProvider.GetTimestamp()));
+        // One that was there and is deleted may come back with its consumer. With any other name, each message would hold up its neighbours for the whole time.
+        var since = isForbidden || _known.ContainsKey(exchange) ? timeProvider.GetTimestamp() : reached;
+        _refusals.TryAdd(exchange, new Refusal(reason, isForbidden, since));
     }
 
     /// <summary>Completes when a message may be published to the exchange.</summary>
@@ -43,5 +62,8 @@ internal sealed class RabbitMqRefusedExchanges(TimeSpan grace, TimeProvider time
             : new IOException($"The broker takes no message for exchange '{exchange}' yet: {refusal.Reason}");
     }
 
+    /// <param name="Reason">The broker's reason.</param>
+    /// <param name="IsForbidden">True when the user may not write to the exchange.</param>
+    /// <param name="Since">The begin of its time.</param>
     private sealed record Refusal(string Reason, bool IsForbidden, long Since);
 }

@@ -80,6 +80,32 @@ public sealed class IdleTests : IAsyncDisposable
         await AssertIdleAfterAsync(5);
     }
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_client_is_not_idle_while_its_pace_delays_it_or_its_line_is_handled(bool handlerIsSlower)
+    {
+        var handler = new WaitingHandler();
+        var delivery = Delivery(handler);
+        delivery.TryNote(30);
+        var reading = delivery.WhenMayReadAsync(hasWaited: true, readBytes: 30).AsTask();
+        var delivering = delivery.DeliverAsync(Records, CancellationToken.None).AsTask();
+
+        if (!handlerIsSlower)
+            handler.Release();
+        _clock.Advance(30.1 * Second);
+        await reading.WithinDeadline();
+        if (handlerIsSlower)
+        {
+            _clock.Advance(30 * Second);
+            handler.Release();
+        }
+
+        await delivering.WithinDeadline();
+
+        await AssertIdleAfterAsync(10);
+    }
+
     private async Task AssertIdleAfterAsync(int seconds)
     {
         Assert.False(_client.IsClosing);

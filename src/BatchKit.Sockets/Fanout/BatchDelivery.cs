@@ -41,7 +41,7 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
 
     /// <summary>Sends one connection the batch's messages, or the first of them, directly or through the composer.</summary>
     /// <param name="connection">The connection.</param>
-    /// <param name="messages">How many of the batch's messages, from the first.</param>
+    /// <param name="messages">How many of the batch's messages, from the first. The connection is closed behind them, so that the others are dropped.</param>
     /// <param name="isAlone">True when the connection gets nothing else in this send.</param>
     /// <param name="composer">The caller flushes it after the connection's last batch.</param>
     /// <param name="tally">Counts the messages.</param>
@@ -59,6 +59,7 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
             composer.Add(connection, encoded.Whole, ref tally);
         else
             SendParts(connection, encoded, messages, composer, ref tally);
+        Drop(connection, encoded, messages, ref tally);
     }
 
     public void Release()
@@ -137,6 +138,18 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
                 prompts.Add(connection, run.WithoutLatest(), isPrompt: message.Kind == MessageKind.Prompt, composer, ref tally);
             else
                 composer.Add(connection, run, ref tally);
+        }
+    }
+
+    private void Drop(ClientConnection connection, EncodedBatch encoded, int first, ref DeliveryTally tally)
+    {
+        for (var index = first; index < _batch!.Count; index++)
+        {
+            if (_exclusions.Contains(index, connection.Handle))
+                continue;
+            var dropped = encoded.GetRun(index, index + 1).Amount;
+            tally.Attempt(dropped);
+            tally.Settle(DeliveryOutcome.DroppedClosed, dropped);
         }
     }
 

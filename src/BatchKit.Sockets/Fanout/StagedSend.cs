@@ -44,7 +44,7 @@ internal sealed class StagedSend(SendQueueLimits limits)
             Add(member, delivery, batch.Count);
     }
 
-    /// <summary>Stages a batch, or its first messages, for one connection.</summary>
+    /// <summary>Stages a batch, or its first messages, for one connection; the others count as dropped.</summary>
     public void Stage(MessageBatch batch, ClientConnection connection, int messages, bool closes)
     {
         Add(connection, AddDelivery(batch, isShared: false), messages);

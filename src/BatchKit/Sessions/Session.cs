@@ -15,6 +15,7 @@ public sealed class Session
     private readonly byte[] _secret;
     private readonly SessionCounters _counters;
     private readonly int _maxHistoryBytes;
+    private long _lost;
 
     // Guards everything below but the work, and the history.
     private readonly Lock _lock = new();
@@ -25,7 +26,6 @@ public sealed class Session
     private long _next = 1;
     private long _taken;
     private long _acknowledged;
-    private long _lost;
     private long _toldLost;
     private long _since;
     private (long At, long To)? _repeated;
@@ -90,15 +90,8 @@ public sealed class Session
         }
     }
 
-    /// <summary>Messages that are known not to have reached its client: those that a limit had dropped when the client came back, and those that waited at the session's end.</summary>
-    public long LostMessages
-    {
-        get
-        {
-            lock (_lock)
-                return _lost;
-        }
-    }
+    /// <summary>Messages that are known not to have reached its client: those that a limit had dropped when the client came back, those that waited at the session's end, and those behind its close.</summary>
+    public long LostMessages => SessionCounters.Read(ref _lost);
 
     /// <summary>Compares a secret in a time that does not depend on where it differs.</summary>
     internal bool HasSecret(ReadOnlySpan<byte> secret) => CryptographicOperations.FixedTimeEquals(_secret, secret);
@@ -114,6 +107,13 @@ public sealed class Session
             _history.Append(message);
             return true;
         }
+    }
+
+    /// <summary>Counts messages that arrived with its close, behind it.</summary>
+    internal void Discard(int messages)
+    {
+        _counters.CountUnkept(messages);
+        CountLost(messages);
     }
 
     /// <summary>True for the session itself and for its connection.</summary>
@@ -332,7 +332,7 @@ public sealed class Session
 
     private void CountLost(long messages)
     {
-        _lost += messages;
+        SessionCounters.Add(ref _lost, messages);
         SessionCounters.Add(ref _counters.Lost, messages);
     }
 

@@ -91,19 +91,25 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
         var latest = 0;
         for (var index = 0; index < batch.Count; index++)
         {
-            if (batch[index].Kind != MessageKind.Control)
-            {
-                if (!session.Append(Copy(batch, index, ref latest)))
-                    return index > 0;
-            }
-            else if (ApplyControl(batch[index].Payload.Span, session))
-            {
-                break;
-            }
+            var isControl = batch[index].Kind == MessageKind.Control;
+            if (isControl ? !ApplyControl(batch[index].Payload.Span, session) : session.Append(Copy(batch, index, ref latest)))
+                continue;
+            if (index == 0 && !isControl)
+                return false;
+            session.Discard(CountMessages(batch, index));
+            break;
         }
 
         Forward(session);
         return true;
+    }
+
+    private static int CountMessages(MessageBatch batch, int first)
+    {
+        var messages = 0;
+        for (var index = first; index < batch.Count; index++)
+            messages += batch[index].Kind == MessageKind.Control ? 0 : 1;
+        return messages;
     }
 
     /// <returns>True when nothing behind it is delivered.</returns>

@@ -37,7 +37,7 @@ public sealed record SessionStatistics
     /// <summary>Messages that had waited for longer than their <see cref="MessageHeader.TimeToLive"/> when they were to be forwarded.</summary>
     public required long ExpiredMessages { get; init; }
 
-    /// <summary>Messages that were in the history of a session that ended.</summary>
+    /// <summary>Messages that were in the history of a session that ended, or arrived with its close, behind it.</summary>
     public required long DiscardedMessages { get; init; }
 
     /// <summary>Messages in the histories now.</summary>
@@ -93,6 +93,13 @@ internal sealed class SessionCounters
         LostMessages = Read(ref Lost),
         FailedForwards = Read(ref FailedForwards),
     };
+
+    /// <summary>Counts messages that a session got when it kept none any more.</summary>
+    public void CountUnkept(long messages)
+    {
+        Add(ref Numbered, messages);
+        Add(ref Discarded, messages);
+    }
 
     public static void Add(ref long counter, long amount) => Interlocked.Add(ref counter, amount);
 

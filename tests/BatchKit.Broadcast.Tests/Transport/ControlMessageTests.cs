@@ -61,6 +61,20 @@ public sealed class ControlMessageTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task What_was_written_behind_a_close_is_counted_as_dropped()
+    {
+        var client = new FakeClient(_transport);
+
+        await _transport.SendAsync(Deliveries.To(
+            client.Handle, Some.Message("two"), Deliveries.Control(ControlMessage.Close), Some.Message("never"), Deliveries.Excluding("not for it", client.Handle)));
+
+        var counted = _transport.GetStatistics();
+        Assert.Equal("two", client.Text);
+        Assert.Equal((2, 1, 1, 5), (counted.AcceptedMessages, counted.SentMessages, counted.DroppedClosedMessages, counted.DroppedClosedBytes));
+        counted.AssertAddsUp();
+    }
+
+    [Fact]
     public async Task A_closed_connection_joins_nothing_any_more()
     {
         var client = new FakeClient(_transport);

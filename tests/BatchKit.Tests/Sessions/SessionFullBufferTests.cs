@@ -109,6 +109,25 @@ public sealed class SessionFullBufferTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task What_a_closing_session_gets_behind_a_control_message_is_counted_as_lost()
+    {
+        var session = _rig.Open(_rig.Connections.Open());
+        await _rig.SettleAsync();
+        Fill(_rig);
+        _rig.Output.Write(session.Handle, ControlMessage.Close);
+        await _rig.Output.WhenSettledAsync(session.Handle).AsTask().WithinDeadline();
+
+        await using (_rig.Output.BeginBufferingScope(session.Handle))
+        {
+            _rig.Output.Write(session.Handle, ControlMessage.LeaveGroup("hall"));
+            _rig.Output.Write(session.Handle, "too late");
+        }
+
+        Assert.False(session.HasEnded);
+        Assert.Equal(1, session.LostMessages);
+    }
+
+    [Fact]
     public async Task What_is_acknowledged_while_it_waits_to_be_repeated_is_not_told_as_lost()
     {
         var connection = _rig.Connections.Open();

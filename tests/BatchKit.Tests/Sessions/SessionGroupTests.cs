@@ -82,6 +82,26 @@ public sealed class SessionGroupTests : IAsyncDisposable
         Assert.Equal(0, _rig.Statistics.Sessions);
     }
 
+    [Theory]
+    [InlineData(false, 1)]
+    [InlineData(true, 2)]
+    public async Task What_was_written_behind_a_close_is_counted_as_lost(bool isAway, int lost)
+    {
+        var session = isAway ? _rig.OpenAway() : _rig.Open(_rig.Connections.Open());
+
+        await using (_rig.Output.BeginBufferingScope(session.Handle))
+        {
+            _rig.Output.Write(session.Handle, "bye");
+            _rig.Output.Write(session.Handle, ControlMessage.Close);
+            _rig.Output.Write(session.Handle, "never");
+        }
+
+        await _rig.SettleAsync();
+
+        Assert.Equal((lost, lost), (session.LostMessages, _rig.Statistics.LostMessages));
+        Assert.Equal((2, 2, 0), (_rig.Statistics.NumberedMessages, _rig.Statistics.DiscardedMessages, _rig.Statistics.WaitingMessages));
+    }
+
     [Fact]
     public async Task A_control_message_that_is_unknown_has_no_effect()
     {

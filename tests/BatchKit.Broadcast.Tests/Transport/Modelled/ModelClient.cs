@@ -21,9 +21,9 @@ internal sealed class ModelClient(FakeClient client)
 
     public long Dropped { get; private set; }
 
-    public void Get(byte[] text)
+    public void Get(byte[] text, bool isBehindClose)
     {
-        if (IsClosed)
+        if (IsClosed || isBehindClose)
         {
             Dropped++;
             return;

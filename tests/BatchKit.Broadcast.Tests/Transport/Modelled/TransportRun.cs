@@ -126,18 +126,18 @@ internal sealed class TransportRun : IAsyncDisposable
         return true;
     }
 
-    /// <summary>Gives a client the messages before a close; a group's have none that counts.</summary>
+    /// <summary>Gives a client the messages before a close, and counts the others as dropped; a group's have none that counts.</summary>
     private void Get(ModelClient client, BatchStep step, MessageBatch batch)
     {
         var isGroup = step.Target >= _clients.Length;
+        var isBehindClose = false;
         for (var index = 0; index < batch.Count; index++)
         {
             var message = step.Messages[index];
-            if (message.Kind == MessageStepKind.Close && !isGroup)
-                return;
+            isBehindClose |= message.Kind == MessageStepKind.Close && !isGroup;
             var isExcluded = message.Kind == MessageStepKind.Excluding && IsIn(message.Excluded, Array.IndexOf(_clients, client));
             if (message.Kind is MessageStepKind.Text or MessageStepKind.Large or MessageStepKind.Excluding && !isExcluded)
-                client.Get(batch[index].Payload.ToArray());
+                client.Get(batch[index].Payload.ToArray(), isBehindClose);
         }
     }
 

@@ -10,7 +10,18 @@ internal sealed class StreamTransport(ConcurrentDictionary<OutputHandle, Stream>
     {
         var outcomes = new BatchOutcome[batches.Length];
         for (var index = 0; index < batches.Length; index++)
-            outcomes[index] = await TrySendAsync(batches.Span[index], cancellationToken) ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
+        {
+            try
+            {
+                outcomes[index] = await TrySendAsync(batches.Span[index], cancellationToken) ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
+            }
+            catch (Exception exception) when (index > 0)
+            {
+                // Only this batch and the later ones are sent again.
+                throw new BatchSendException([.. outcomes], exception.Message, exception);
+            }
+        }
+
         if (outcomes.Contains(BatchOutcome.Refused))
             throw new BatchSendException([.. outcomes], "A connection is gone.");
     }

@@ -90,7 +90,7 @@ public sealed class BroadcastListener : IBlockingDisposable
         await _clients.WhenEnteredAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Stops, disconnects all connections that are not already being closed, and waits until they are gone.</summary>
+    /// <summary>Stops, disconnects all connections that are not already being closed, and waits until they are gone, at most for <see cref="BroadcastOptions.DrainTimeout"/> and <see cref="BroadcastOptions.CloseTimeout"/> together: handlers that hang are left behind and logged.</summary>
     /// <remarks>Drain the transport first, so that every client can read what is queued and the goodbye. It may be called again.</remarks>
     public async ValueTask DisposeAsync()
     {

@@ -62,6 +62,9 @@ internal static partial class Log
     [LoggerMessage(2308, LogLevel.Warning, "{Clients} of {Total} clients did not read their queued output within {Limit}; the rest was dropped.")]
     public static partial void DrainTimedOut(ILogger logger, int clients, int total, TimeSpan limit);
 
+    [LoggerMessage(2311, LogLevel.Warning, "{Clients} handlers still ran {Limit} after their listener was disposed; nothing waits for them.")]
+    public static partial void HandlersLinger(ILogger logger, int clients, TimeSpan limit);
+
     [LoggerMessage(2310, LogLevel.Debug, "A client from {Address} left while its connection began or ended: {Reason}.")]
     public static partial void ClientLeft(ILogger logger, EndPoint? address, string reason);
 

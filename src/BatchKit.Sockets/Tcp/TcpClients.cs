@@ -53,8 +53,8 @@ internal sealed class TcpClients(
     /// <summary>Completes when every client that was taken is in the transport's table, or gone.</summary>
     public Task WhenEnteredAsync() => _entering.WhenNone();
 
-    /// <summary>Ends the clients that are not already being closed, and waits until all are gone.</summary>
-    public Task EndAsync()
+    /// <summary>Ends the clients that are not already being closed, and waits until all are gone, but not for ever: a handler may hang.</summary>
+    public async Task EndAsync()
     {
         foreach (var connection in transport.Connections.All)
         {
@@ -62,7 +62,10 @@ internal sealed class TcpClients(
                 connection.Abort(DisconnectReason.Stopped);
         }
 
-        return _running.WhenNone();
+        var limit = transport.Options.DrainTimeout + transport.Options.CloseTimeout;
+        await _running.WhenNone().WaitAsync(limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (_running.Count is > 0 and var clients)
+            Log.HandlersLinger(logger, clients, limit);
     }
 
     private async Task RunAsync(Socket socket, CancellationToken stopping)

@@ -1,0 +1,151 @@
+using System.Globalization;
+using System.Net;
+using BatchKit.Diagnostics;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using MQTTnet;
+
+namespace BatchKit.MQTTnet.Publishing;
+
+/// <summary>Observes the connections of the application's client: numbers them, reads the broker's limits, and reports their changes.</summary>
+internal sealed class ClientWatch : IDisposable
+{
+    private readonly IMqttClient _client;
+    private readonly PublishWindow _window;
+    private readonly ILogger _logger;
+    private readonly int _setting;
+    private readonly Action<ConnectionChange>? _changed;
+
+    // Created at the first connection, when the broker's name is known.
+    private ConnectionReporter? _reporter;
+    // Null until a connection is lost, and again when the client has another one.
+    private string? _lost;
+    // The same, until something is to be sent: it is not known then whether the application ended the connection.
+    private string? _unclearEnd;
+    private int _connection;
+    private uint _maxPacketBytes = uint.MaxValue;
+
+    public ClientWatch(IMqttClient client, PublishWindow window, Action<ConnectionChange>? changed, ILogger logger)
+    {
+        _client = client;
+        _window = window;
+        _logger = GuardedLogger.Of(logger);
+        _setting = window.Size;
+        _changed = changed is null ? null : change => Report(changed, change);
+        client.ConnectingAsync += OnConnectingAsync;
+        client.ConnectedAsync += OnConnectedAsync;
+        client.DisconnectedAsync += OnDisconnectedAsync;
+        if (client.IsConnected)
+            Open();
+    }
+
+    /// <summary>A number that changes when the client begins to reconnect.</summary>
+    public int Connection => Volatile.Read(ref _connection);
+
+    public uint MaxPacketBytes => Volatile.Read(ref _maxPacketBytes);
+
+    /// <summary>Says why nothing can be sent while the client is not connected. An end that may have been the application's own counts as a loss now, because output waits for the connection.</summary>
+    public IOException Refuse()
+    {
+        var fault = Volatile.Read(ref _lost);
+        if (Interlocked.Exchange(ref _unclearEnd, null) is { } reason)
+        {
+            Lose(FindTarget(_client.Options), reason);
+            // The client may have connected meanwhile.
+            if (_client.IsConnected)
+                Open();
+        }
+
+        return new IOException(fault ?? "The application's MQTT client is not connected: call its ConnectAsync, because BatchKit does not connect it.");
+    }
+
+    public void Dispose()
+    {
+        _client.ConnectingAsync -= OnConnectingAsync;
+        _client.ConnectedAsync -= OnConnectedAsync;
+        _client.DisconnectedAsync -= OnDisconnectedAsync;
+    }
+
+    // Called before anything is sent over the new connection, so that the rest of a send does not overtake messages that were lost with the old one.
+    private Task OnConnectingAsync(MqttClientConnectingEventArgs occurrence)
+    {
+        Interlocked.Increment(ref _connection);
+        return Task.CompletedTask;
+    }
+
+    private Task OnConnectedAsync(MqttClientConnectedEventArgs occurrence)
+    {
+        // MQTTnet returns zero for a limit that the broker did not name.
+        int? receiveMaximum = occurrence.ConnectResult.ReceiveMaximum is > 0 and var limit ? limit : null;
+        Volatile.Write(ref _maxPacketBytes, occurrence.ConnectResult.MaximumPacketSize is > 0 and var bytes ? bytes : uint.MaxValue);
+        _window.Limit(receiveMaximum);
+        if (receiveMaximum < _setting)
+            Log.WindowLimited(_logger, receiveMaximum.Value, _setting);
+        Log.ClientConnected(_logger, _window.Size, MaxPacketBytes);
+        Volatile.Write(ref _unclearEnd, null);
+        if (Interlocked.Exchange(ref _lost, null) is not null)
+            Log.ClientRestored(_logger, FindTarget(_client.Options));
+        Open();
+        return Task.CompletedTask;
+    }
+
+    // MQTTnet also calls this after a failed attempt to connect, and without an error both after the application's own disconnect and when the broker closes the connection without a DISCONNECT.
+    private Task OnDisconnectedAsync(MqttClientDisconnectedEventArgs occurrence)
+    {
+        if (!occurrence.ClientWasConnected)
+            return Task.CompletedTask;
+        var target = FindTarget(_client.Options);
+        var mayBeOwn = occurrence is { Exception: null, Reason: MqttClientDisconnectReason.NormalDisconnection };
+        var reason = mayBeOwn ? "The broker closed the connection, or the application ended it." : Describe(occurrence);
+        Volatile.Write(ref _lost, $"The application's MQTT client lost its connection to {target}. {reason} The application connects it again, because BatchKit does not.");
+        if (mayBeOwn)
+        {
+            Volatile.Write(ref _unclearEnd, reason);
+            Log.ClientEnded(_logger, target);
+        }
+        else
+        {
+            Lose(target, reason);
+        }
+
+        return Task.CompletedTask;
+    }
+
+    private void Lose(string target, string reason)
+    {
+        Log.ClientLost(_logger, target, reason);
+        Volatile.Read(ref _reporter)?.Lose(reason);
+    }
+
+    private static string Describe(MqttClientDisconnectedEventArgs occurrence) => occurrence.Reason != MqttClientDisconnectReason.NormalDisconnection
+        ? $"The broker ended the connection: {occurrence.Reason}."
+        : $"The connection broke: {(occurrence.Exception is { } failure ? FailureText.CauseOf(failure).GetType().Name : null)}.";
+
+    private void Open()
+    {
+        if (_changed is not null && Volatile.Read(ref _reporter) is null)
+            Interlocked.CompareExchange(ref _reporter, new ConnectionReporter(_changed, "transport", FindTarget(_client.Options)), null);
+        Volatile.Read(ref _reporter)?.Open();
+    }
+
+    // Without user name, password and query, which may be a token.
+    private static string FindTarget(MqttClientOptions? options) => options?.ChannelOptions switch
+    {
+        MqttClientTcpOptions { RemoteEndpoint: DnsEndPoint named } => string.Create(CultureInfo.InvariantCulture, $"{named.Host}:{named.Port}"),
+        MqttClientTcpOptions { RemoteEndpoint: { } endpoint } => $"{endpoint}",
+        MqttClientWebSocketOptions webSocket when Uri.TryCreate(webSocket.Uri, UriKind.Absolute, out var uri) => uri.Authority,
+        _ => "the broker",
+    };
+
+    private void Report(Action<ConnectionChange> changed, ConnectionChange change)
+    {
+        try
+        {
+            changed(change);
+        }
+        catch (Exception fault)
+        {
+            Log.CallbackFailed(_logger, fault);
+        }
+    }
+}

@@ -107,7 +107,9 @@ public sealed class PostgresQueueTransport : IBatchTransport, IBlockingDisposabl
     /// <summary>Sends the notifications that are due. Dispose the buffer first: sends that are under way fail.</summary>
     public async ValueTask DisposeAsync()
     {
-        _isDisposed = true;
+        // A container disposes it once for each of its registrations.
+        if (Interlocked.Exchange(ref _isDisposed, true))
+            return;
         _reporter.Close();
         await _gate.DisposeAsync().ConfigureAwait(false);
         await _notifier.DisposeAsync().ConfigureAwait(false);

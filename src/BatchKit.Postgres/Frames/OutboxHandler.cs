@@ -30,7 +30,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
             await earlier.WaitAsync(cancellationToken).ConfigureAwait(false);
             for (var index = 0; index < batch.Count && !_newer.TryLeave(batch, index); index++)
                 Read(frames, batch[index]);
-            await ForwardAsync(frames, cancellationToken).ConfigureAwait(false);
+            await ForwardOrGiveBackAsync(frames, cancellationToken).ConfigureAwait(false);
         }
         catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested || stopping.IsCancellationRequested)
         {
@@ -52,6 +52,20 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
         {
             Log.StoredFrameMalformed(logger, options.Name, message.Id, FailureText.MessageOf(exception));
             message.Refuse(FailureText.MessageOf(exception));
+        }
+    }
+
+    private async Task ForwardOrGiveBackAsync(StoredFrames frames, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await ForwardAsync(frames, cancellationToken).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException)
+        {
+            // Whoever claims the rows next, perhaps another process, knows whether they are accepted.
+            _fault = null;
+            throw;
         }
     }
 

@@ -152,7 +152,8 @@ internal sealed class BatchedWriteListener : IDisposable
             {
                 var client = await _socket.AcceptAsync(cancellationToken).ConfigureAwait(false);
                 // The server owns the tasks of its clients and ends them when it stops.
-                _ = ServeAsync(client);
+                // The application's code, such as a certificate provider that blocks, must hold up no other client.
+                _ = Task.Run(() => ServeAsync(client), CancellationToken.None);
             }
             catch (Exception exception) when (exception is OperationCanceledException or ObjectDisposedException)
             {

@@ -12,7 +12,7 @@ namespace BatchKit.MQTTnet;
 public static class PublishManyExtensions
 {
     // Mosquitto's default. Only the answer to a connect contains the broker's limit, and a broker may end the connection of a client that exceeds it.
-    private const int AssumedReceiveMaximum = 20;
+    internal const int AssumedReceiveMaximum = 20;
 
     // The values refer to their keys. These tables still release both.
     private static readonly ConditionalWeakTable<IMqttClient, MqttClientTransport> Clients = [];

@@ -14,6 +14,7 @@ internal sealed class ClientWatch : IDisposable
     private readonly PublishWindow _window;
     private readonly ILogger _logger;
     private readonly int _setting;
+    private readonly int? _receiveMaximum;
     private readonly Action<ConnectionChange>? _changed;
 
     // Created at the first connection, when the broker's name is known.
@@ -25,12 +26,13 @@ internal sealed class ClientWatch : IDisposable
     private int _connection;
     private uint _maxPacketBytes = uint.MaxValue;
 
-    public ClientWatch(IMqttClient client, PublishWindow window, Action<ConnectionChange>? changed, ILogger logger)
+    public ClientWatch(IMqttClient client, PublishWindow window, int? receiveMaximum, Action<ConnectionChange>? changed, ILogger logger)
     {
         _client = client;
         _window = window;
         _logger = GuardedLogger.Of(logger);
         _setting = window.Size;
+        _receiveMaximum = receiveMaximum;
         _changed = changed is null ? null : change => Report(changed, change);
         client.ConnectingAsync += OnConnectingAsync;
         client.ConnectedAsync += OnConnectedAsync;
@@ -70,6 +72,8 @@ internal sealed class ClientWatch : IDisposable
     private Task OnConnectingAsync(MqttClientConnectingEventArgs occurrence)
     {
         Interlocked.Increment(ref _connection);
+        // The broker's own limit is known when OnConnectedAsync runs, but earlier handlers of that event may take long, and sends begin meanwhile.
+        _window.Limit(_receiveMaximum ?? PublishManyExtensions.AssumedReceiveMaximum);
         return Task.CompletedTask;
     }
 

@@ -68,6 +68,20 @@ public sealed class ConnectionChangeTests : IAsyncLifetime
     }
 
     [Fact]
+    public async Task A_connection_that_an_earlier_handler_opens_again_is_lost_and_restored()
+    {
+        var client = _server.MakeClient();
+        client.DisconnectedAsync += occurrence => occurrence.ClientWasConnected ? _server.ConnectAsync(client, "ana") : Task.CompletedTask;
+        using var transport = Make(client);
+
+        await _server.ConnectAsync(client, "ana");
+        await _server.Server.DisconnectClientAsync("ana", new MqttServerClientDisconnectOptions { ReasonCode = MqttDisconnectReasonCode.AdministrativeAction }).WithinDeadline();
+        await WaitAsync(3);
+
+        Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], Changes.Select(change => change.State));
+    }
+
+    [Fact]
     public async Task A_connection_that_the_application_ends_itself_is_not_reported()
     {
         var log = new LogCollector();

@@ -86,10 +86,7 @@ internal sealed class ClientWatch : IDisposable
         if (receiveMaximum < _setting)
             Log.WindowLimited(_logger, receiveMaximum.Value, _setting);
         Log.ClientConnected(_logger, _window.Size, MaxPacketBytes);
-        Volatile.Write(ref _unclearEnd, null);
-        if (Interlocked.Exchange(ref _lost, null) is not null)
-            Log.ClientRestored(_logger, FindTarget(_client.Options));
-        Open();
+        Restore();
         return Task.CompletedTask;
     }
 
@@ -112,7 +109,18 @@ internal sealed class ClientWatch : IDisposable
             Lose(target, reason);
         }
 
+        // An earlier handler of this event, which is the application's, may have connected it again.
+        if (_client.IsConnected)
+            Restore();
         return Task.CompletedTask;
+    }
+
+    private void Restore()
+    {
+        Volatile.Write(ref _unclearEnd, null);
+        if (Interlocked.Exchange(ref _lost, null) is not null)
+            Log.ClientRestored(_logger, FindTarget(_client.Options));
+        Open();
     }
 
     private void Lose(string target, string reason)

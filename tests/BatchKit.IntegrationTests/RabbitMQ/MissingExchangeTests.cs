@@ -82,8 +82,8 @@ public sealed class MissingExchangeTests(RabbitMqFixture fixture)
     private static Task SendAsync(RabbitMqMessageSender sender, string exchange) =>
         sender.SendAsync(Some.Connection(), new RabbitMqMessage(exchange, Key, Some.Bytes("a")), CancellationToken.None).AsTask();
 
-    private static Task AssertKeptAsync(RabbitMqMessageSender sender, string exchange) => Assert.ThrowsAsync<IOException>(() => SendAsync(sender, exchange).WithinDeadline());
+    private static Task<IOException> AssertKeptAsync(RabbitMqMessageSender sender, string exchange) => Assert.ThrowsAsync<IOException>(() => SendAsync(sender, exchange).WithinDeadline());
 
-    private static Task AssertRefusedAsync(RabbitMqMessageSender sender, string exchange) =>
+    private static Task<MessageRefusedException> AssertRefusedAsync(RabbitMqMessageSender sender, string exchange) =>
         Assert.ThrowsAsync<MessageRefusedException>(() => SendAsync(sender, exchange).WithinDeadline());
 }

@@ -168,6 +168,8 @@ public sealed class BlockedTransportTests
 
     private sealed class BlockingTransport(ManualResetEventSlim released, bool blocksCancellation, bool inline, SemaphoreSlim? first = null) : IBatchTransport
     {
+        private SemaphoreSlim? _first = first;
+
         public TaskCompletionSource Entered { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
         public bool SendsWithoutBlocking => inline;
@@ -176,7 +178,7 @@ public sealed class BlockedTransportTests
 
         public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
         {
-            if (Interlocked.Exchange(ref first, null) is { } pass)
+            if (Interlocked.Exchange(ref _first, null) is { } pass)
             {
                 await pass.WaitAsync(Deadline.Time, CancellationToken.None);
                 return;

@@ -1,3 +1,4 @@
+using System.Collections.Concurrent;
 using System.Collections.Immutable;
 using BatchKit.MQTTnet.Tests.Support;
 using BatchKit.Testing;
@@ -168,6 +169,42 @@ public sealed class ClientPublishTests : IAsyncLifetime
         Assert.NotEmpty(acknowledged);
         Assert.Equal(5000, arrived.Count);
     }
+
+    [Fact]
+    public async Task Sends_on_a_new_connection_have_a_small_window_until_the_brokers_limit_is_known()
+    {
+        var (handlerEntered, handlerReleased, serverReleased) = (NewSignal(), NewSignal(), NewSignal());
+        var arrived = new ConcurrentQueue<string>();
+        _server.Server.InterceptingPublishAsync += async occurrence =>
+        {
+            await serverReleased.Task;
+            arrived.Enqueue(occurrence.ApplicationMessage.Topic);
+        };
+        var client = _server.MakeClient();
+        client.ConnectedAsync += _ =>
+        {
+            handlerEntered.SetResult();
+            return handlerReleased.Task;
+        };
+        using var transport = new MqttClientTransport(client);
+        var batches = Enumerable.Range(1, 1000).Select(number => Some.Batch(OutputHandle.Named($"t/{number}"), _producer, number, "x")).ToArray();
+
+        var connecting = _server.ConnectAsync(client);
+        await handlerEntered.Task.WithinDeadline();
+        var sending = transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
+        await Until.TrueAsync(() => transport.InFlightMessages >= transport.Window);
+        var before = (transport.Window, transport.InFlightMessages);
+        handlerReleased.SetResult();
+        serverReleased.SetResult();
+        await connecting;
+        await sending;
+
+        Assert.Equal((20, 20), before);
+        Assert.Equal(1000, transport.Window);
+        Assert.Equal(batches.Select(batch => batch.Handle.Name), arrived);
+    }
+
+    private static TaskCompletionSource NewSignal() => new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     private Task SendAsync(params MessageBatch[] batches) => _transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
 }

@@ -161,7 +161,7 @@ internal sealed class BatchedWriteListener : IDisposable
             }
             catch (SocketException exception)
             {
-                _logger.Error(exception, "Accepting a client failed.");
+                Report(() => _logger.Error(exception, "Accepting a client failed."));
                 await Task.Delay(PauseAfterFailure, _timeProvider, CancellationToken.None).ConfigureAwait(false);
             }
         }
@@ -186,8 +186,20 @@ internal sealed class BatchedWriteListener : IDisposable
         catch (Exception exception)
         {
             // The top of a client's task: a failed handshake, or a defect of the server.
-            _logger.Warning(exception, "A client's connection failed.");
             client.Dispose();
+            Report(() => _logger.Warning(exception, "A client's connection failed."));
+        }
+    }
+
+    private static void Report(Action log)
+    {
+        try
+        {
+            log();
+        }
+        catch (Exception)
+        {
+            // A listener of the server's log threw, and no other log is known here. The listener goes on.
         }
     }
 

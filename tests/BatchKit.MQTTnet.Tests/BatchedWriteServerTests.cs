@@ -1,8 +1,11 @@
 using System.Net;
 using System.Net.Sockets;
+using System.Security.Cryptography.X509Certificates;
 using BatchKit.MQTTnet.Tests.Support;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
+using MQTTnet.Certificates;
+using MQTTnet.Diagnostics.Logger;
 using MQTTnet.Protocol;
 using MQTTnet.Server;
 
@@ -31,10 +34,7 @@ public sealed class BatchedWriteServerTests
     {
         using var certificate = Certificate.Make();
         var port = FreePort.Take(1)[0];
-        await using var server = await TestServer.StartAsync(
-            options => options.WithEncryptedEndpoint().WithEncryptedEndpointPort(port).WithEncryptedEndpointBoundIPAddress(IPAddress.Loopback)
-                .WithEncryptedEndpointBoundIPV6Address(IPAddress.None).WithEncryptionCertificate(certificate),
-            new BatchedWriteServerAdapter());
+        await using var server = await TestServer.StartAsync(options => Encrypt(options, port).WithEncryptionCertificate(certificate), new BatchedWriteServerAdapter());
         var client = server.MakeClient(new BatchedWriteClientAdapterFactory());
         await server.ConnectAsync(client, configure: options => options.WithTcpServer("127.0.0.1", port)
             .WithTlsOptions(tls => tls.UseTls().WithCertificateValidationHandler(shown => shown.Certificate.GetCertHashString() == certificate.GetCertHashString())));
@@ -80,10 +80,81 @@ public sealed class BatchedWriteServerTests
         Assert.True((await server.ConnectAsync()).IsConnected);
     }
 
+    [Fact]
+    public async Task A_certificate_provider_that_blocks_holds_up_neither_another_client_nor_the_stop()
+    {
+        using var certificate = Certificate.Make();
+        using var provider = new BlockingProvider(certificate);
+        var port = FreePort.Take(1)[0];
+        await using var server = await TestServer.StartAsync(options => Encrypt(options, port).WithEncryptionCertificate(provider), new BatchedWriteServerAdapter());
+        using var first = new Socket(SocketType.Stream, ProtocolType.Tcp);
+        await first.ConnectAsync(IPAddress.Loopback, port);
+        await provider.Entered.WithinDeadline();
+
+        var second = server.MakeClient();
+        await server.ConnectAsync(second, configure: options => options.WithTcpServer("127.0.0.1", port).WithTlsOptions(tls => tls.UseTls().WithCertificateValidationHandler(_ => true)));
+        var isConnected = second.IsConnected;
+        await server.Server.StopAsync().WithinDeadline();
+        provider.Release();
+
+        Assert.True(isConnected);
+    }
+
+    [Fact]
+    public async Task A_client_whose_socket_does_not_take_the_options_is_closed_though_the_log_throws()
+    {
+        using var adapter = new BatchedWriteServerAdapter();
+        var port = FreePort.Take(1)[0];
+        var options = new MqttServerOptionsBuilder().WithDefaultEndpoint().WithDefaultEndpointPort(port).WithDefaultEndpointBoundIPAddress(IPAddress.Loopback)
+            .WithDefaultEndpointBoundIPV6Address(IPAddress.None).Build();
+        options.DefaultEndpointOptions.TcpKeepAliveInterval = -1;
+        await adapter.StartAsync(options, new ThrowingLogger());
+
+        for (var client = 0; client < 2; client++)
+        {
+            using var socket = new Socket(SocketType.Stream, ProtocolType.Tcp);
+            await socket.ConnectAsync(IPAddress.Loopback, port);
+            // The endpoint's default is to reset a connection that it closes.
+            await Assert.ThrowsAsync<SocketException>(() => socket.ReceiveAsync(new byte[1]).WithinDeadline());
+        }
+
+        await adapter.StopAsync().WithinDeadline();
+    }
+
+    private static MqttServerOptionsBuilder Encrypt(MqttServerOptionsBuilder options, int port) => options.WithEncryptedEndpoint().WithEncryptedEndpointPort(port)
+        .WithEncryptedEndpointBoundIPAddress(IPAddress.Loopback).WithEncryptedEndpointBoundIPV6Address(IPAddress.None);
+
     private static async Task SendAsync(TestServer server)
     {
         using var transport = new MqttServerTransport(server.Server, new MqttServerTransportOptions { SlowSubscriberTimeout = Deadline.Time });
         var producer = Some.Producer();
         await transport.SendAsync(Enumerable.Range(0, Messages / 50).Select(batch => Some.Batch(OutputHandle.Named("topic"), producer, batch + 1, Some.Lines(50, batch * 50))).ToArray(), CancellationToken.None).WithinDeadline();
+    }
+
+    /// <summary>Blocks its first call until it is released.</summary>
+    private sealed class BlockingProvider(X509Certificate2 certificate) : ICertificateProvider, IDisposable
+    {
+        private readonly TaskCompletionSource _entered = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        private readonly ManualResetEventSlim _released = new();
+
+        public Task Entered => _entered.Task;
+
+        public X509Certificate2 GetCertificate()
+        {
+            if (_entered.TrySetResult())
+                _released.Wait(Deadline.Time);
+            return certificate;
+        }
+
+        public void Release() => _released.Set();
+
+        public void Dispose() => _released.Dispose();
+    }
+
+    private sealed class ThrowingLogger : IMqttNetLogger
+    {
+        public bool IsEnabled => true;
+
+        public void Publish(MqttNetLogLevel logLevel, string source, string message, object[]? parameters, Exception? exception) => throw new InvalidOperationException("The log throws.");
     }
 }

@@ -1,0 +1,25 @@
+using BatchKit.Postgres.Frames;
+using BatchKit.Testing;
+using Microsoft.Extensions.Logging.Abstractions;
+
+namespace BatchKit.Postgres.Tests.Frames;
+
+public sealed class OutboxHandlerTests
+{
+    [Fact]
+    public async Task A_claim_that_is_cancelled_takes_its_fault_along()
+    {
+        using var claim = new CancellationTokenSource();
+        var handler = new OutboxHandler(new ScriptedTransport(new CollectingTransport()).Fail(), new PostgresOutboxOptions(), new ManualTimeProvider(), NullLogger.Instance, CancellationToken.None);
+        var frame = Some.Frame(Some.Batch(Some.Connection(), Some.Producer(), 1, "one"));
+        var message = new QueueMessage(OutputHandle.Named("outbox"), id: 1, attempt: 1, priority: 0, DateTimeOffset.UnixEpoch, key: null, header: null, frame);
+
+        var handling = handler.HandleAsync([message], claim.Token);
+        await Until.TrueAsync(() => handler.Fault is not null);
+        await claim.CancelAsync();
+        await handling.WithinDeadline();
+
+        Assert.Null(handler.Fault);
+        Assert.Equal(MessageOutcome.Released, message.Outcome);
+    }
+}

@@ -2,6 +2,7 @@ using BatchKit.TrimSmoke;
 
 await Smoke.BufferAloneAsync();
 await Smoke.OwnSocketsAsync();
+await Smoke.CancelledSocketAsync();
 await Smoke.HostedAsync();
 await Smoke.TypedAsync();
 await Smoke.HandledAsync();

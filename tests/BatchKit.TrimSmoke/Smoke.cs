@@ -40,6 +40,24 @@ internal static class Smoke
         Require(output.GetStatistics() is { AcknowledgedMessages: 1, FailedMessages: 1 }, output.GetStatistics().ToString());
     }
 
+    public static async Task CancelledSocketAsync()
+    {
+        var other = OutputHandle.Connection(node: 0, sequence: 2);
+        using var stream = new MemoryStream();
+        using var cancelled = new CancelledOnceStream();
+        await using var output = new OutputBuffer(new StreamTransport(new() { [Player] = stream, [other] = cancelled }));
+
+        // A scope is one send, in the order of its first writes.
+        await using (output.BeginBufferingScope())
+        {
+            output.Write(Player, "for the first\r\n");
+            output.Write(other, "for the second\r\n");
+        }
+
+        Require(stream.Length == "for the first\r\n".Length, $"{stream.Length} bytes arrived at the first.");
+        Require(cancelled.Length == "for the second\r\n".Length, $"{cancelled.Length} bytes arrived at the second.");
+    }
+
     public static async Task HostedAsync()
     {
         var transport = new CountingTransport();

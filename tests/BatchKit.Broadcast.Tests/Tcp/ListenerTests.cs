@@ -179,6 +179,34 @@ public sealed class ListenerTests
     }
 
     [Fact]
+    public async Task Disposed_it_leaves_a_handler_that_hangs_behind_and_logs_it()
+    {
+        var clock = new ManualTimeProvider();
+        await using var server = await TcpServer.StartAsync(clock: clock);
+        var entered = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        var released = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        server.OnRecord = async (_, _, _) =>
+        {
+            entered.SetResult();
+            await released.Task;
+        };
+        using var client = await LineClient.ConnectAsync(server.EndPoint);
+        var handler = await server.NextHandlerAsync();
+        await client.SendAsync("hang\n");
+        await entered.Task.WithinDeadline();
+
+        var limit = server.Transport.Options.DrainTimeout + server.Transport.Options.CloseTimeout;
+        await server.Listener.DisposeAsync().AsTask().WhileAdvancing(() => clock.Advance(limit));
+
+        var isLeftBehind = !handler.Ended.IsCompleted;
+        released.SetResult();
+
+        Assert.True(isLeftBehind);
+        Assert.Contains("1 handlers still ran", await server.LoggedAsync(2311), StringComparison.Ordinal);
+        Assert.Equal(DisconnectReason.Stopped, await handler.Ended.WithinDeadline());
+    }
+
+    [Fact]
     public async Task Drained_clients_read_the_goodbye_before_they_are_gone()
     {
         await using var server = await TcpServer.StartAsync(new BroadcastOptions { GoodbyeMessage = "Bye.\n" });

@@ -7,11 +7,14 @@ public sealed class OwnPostgresFixture : IAsyncDisposable
 {
     private PostgresServer? _server;
 
-    /// <summary>The running server; tests of one class run one after the other.</summary>
+    /// <summary>The running server; tests of one class run one after the other. One that a failed test left stopped is started again, so that it fails no other.</summary>
     public async Task<PostgresServer> GetAsync()
     {
         RequiredServer.SkipWhen(PostgresServer.WhyNotInstalled);
-        return _server ??= await PostgresServer.StartOwnAsync();
+        _server ??= await PostgresServer.StartOwnAsync();
+        if (!_server.IsRunning)
+            await _server.StartAsync();
+        return _server;
     }
 
     public async ValueTask DisposeAsync()

@@ -78,6 +78,9 @@ public sealed class PostgresServer : IAsyncDisposable
     internal static async Task<PostgresServer> StartStandbyAsync(PostgresServer primary, PostgresServerOptions options) =>
         await StartAsync(options, await PostgresFolder.CopyAsync(options, primary.Port));
 
+    /// <summary>False once it was stopped or killed.</summary>
+    public bool IsRunning => _process is not null;
+
     /// <summary>Starts it again, on the same port and data, after <see cref="StopAsync"/> or <see cref="KillAsync"/>; completes when it takes connections.</summary>
     public async Task StartAsync()
     {

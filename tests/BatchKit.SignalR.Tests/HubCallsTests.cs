@@ -12,59 +12,63 @@ using Microsoft.Extensions.Logging.Abstractions;
 namespace BatchKit.SignalR.Tests;
 
 /// <summary>Moments of a call between servers that a whole server seldom meets.</summary>
-public sealed class HubCallsTests
+public sealed class HubCallsTests : IAsyncDisposable
 {
+    private readonly JsonHubProtocol _protocol = new();
+    private readonly CollectingTransport _transport = new();
+    private readonly OutputBuffer _buffer;
+    private readonly HubOutput _output;
+    private readonly HubCalls _calls;
+
+    public HubCallsTests()
+    {
+        _buffer = new OutputBuffer(_transport);
+        _output = new HubOutput(_buffer, "signalr/hub/", [_protocol]);
+        _calls = new HubCalls(_output, hasBackplane: true, TimeSpan.FromMinutes(1), TimeProvider.System);
+    }
+
+    public ValueTask DisposeAsync() => _buffer.DisposeAsync();
+
     [Fact]
     public async Task A_call_that_finds_a_client_and_begins_after_its_end_is_answered()
     {
-        var transport = new CollectingTransport();
-        await using var buffer = new OutputBuffer(transport);
-        var calls = new HubCalls(new HubOutput(buffer, "signalr/hub/", [new JsonHubProtocol()]), hasBackplane: true, TimeSpan.FromMinutes(1), TimeProvider.System);
         var (members, client) = (new HubMembers(), CreateClient());
         members.Add(client);
         members.Remove(client.Connection.ConnectionId);
-        await calls.EndAsync(client);
+        await _calls.EndAsync(client);
 
-        calls.Begin(client, "other", "1");
+        _calls.Begin(client, "other", "1");
 
-        await Until.TrueAsync(() => transport.MessageCount == 1);
-        Assert.Contains("disconnected", transport.Texts[0], StringComparison.Ordinal);
-        Assert.False(calls.TryGetReturnType("1", out _));
+        await Until.TrueAsync(() => _transport.MessageCount == 1);
+        Assert.Contains("disconnected", _transport.Texts[0], StringComparison.Ordinal);
+        Assert.False(_calls.TryGetReturnType("1", out _));
     }
 
     [Fact]
     public async Task Calls_that_a_client_leaves_unanswered_are_given_up_when_a_thousand_later_ones_wait()
     {
-        var transport = new CollectingTransport();
-        await using var buffer = new OutputBuffer(transport);
-        var calls = new HubCalls(new HubOutput(buffer, "signalr/hub/", [new JsonHubProtocol()]), hasBackplane: true, TimeSpan.FromMinutes(1), TimeProvider.System);
         var (members, client) = (new HubMembers(), CreateClient());
         members.Add(client);
 
         for (var call = 1; call <= 1010; call++)
-            calls.Begin(client, "other", $"{call}");
+            _calls.Begin(client, "other", $"{call}");
 
-        await Until.TrueAsync(() => transport.MessageCount == 1020);
-        Assert.Equal(10, transport.Texts.Count(static text => text.Contains("unanswered", StringComparison.Ordinal)));
-        Assert.Equal([false, true], new[] { "10", "11" }.Select(id => calls.TryGetReturnType(id, out _)));
+        await Until.TrueAsync(() => _transport.MessageCount == 1020);
+        Assert.Equal(10, _transport.Texts.Count(static text => text.Contains("unanswered", StringComparison.Ordinal)));
+        Assert.Equal([false, true], new[] { "10", "11" }.Select(id => _calls.TryGetReturnType(id, out _)));
     }
 
     [Fact]
     public async Task A_result_from_a_connection_that_was_not_asked_is_malformed()
     {
-        var protocol = new JsonHubProtocol();
-        var transport = new CollectingTransport();
-        await using var buffer = new OutputBuffer(transport);
-        var output = new HubOutput(buffer, "signalr/hub/", [protocol]);
-        var calls = new HubCalls(output, hasBackplane: true, TimeSpan.FromMinutes(1), TimeProvider.System);
         using var ending = new CancellationTokenSource();
-        var invoking = calls.InvokeAsync<string>(CreateClient(), "client", OutputHandle.Connection(0, 1), "Ask", [], ending.Token);
+        var invoking = _calls.InvokeAsync<string>(CreateClient(), "client", OutputHandle.Connection(0, 1), "Ask", [], ending.Token);
 
-        output.Post(output.HandleOf(HubTarget.Server, output.Server), RecordKind.Result, record => record.Text("stranger").Text(protocol.Name).Message(CompletionMessage.WithResult($"{output.Server}-1", "forged"), protocol));
-        await Until.TrueAsync(() => transport.Texts.Any(static text => text.Contains("forged", StringComparison.Ordinal)));
-        var forged = MessageBatch.Create(OutputHandle.Named("server"), Some.Producer(), 1, [.. transport.Batches[^1].Messages.Select(static message => new BatchMessage(message.Payload))]);
+        _output.Post(_output.HandleOf(HubTarget.Server, _output.Server), RecordKind.Result, record => record.Text("stranger").Text(_protocol.Name).Message(CompletionMessage.WithResult($"{_output.Server}-1", "forged"), _protocol));
+        await Until.TrueAsync(() => _transport.Texts.Any(static text => text.Contains("forged", StringComparison.Ordinal)));
+        var forged = MessageBatch.Create(OutputHandle.Named("server"), Some.Producer(), 1, [.. _transport.Batches[^1].Messages.Select(static message => new BatchMessage(message.Payload))]);
 
-        Assert.False(calls.TryReceive(forged, output.Server));
+        Assert.False(_calls.TryReceive(forged, _output.Server));
         Assert.False(invoking.IsCompleted);
         await ending.CancelAsync();
         await Assert.ThrowsAsync<HubException>(() => invoking.WithinDeadline());

@@ -247,7 +247,11 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         {
             await Task.WhenAny(injecting, Task.Delay(HandlersPatience, _timeProvider, CancellationToken.None)).ConfigureAwait(false);
             if (!injecting.IsCompleted)
+            {
+                _ = injecting.ContinueWith(static late => late.Exception, TaskScheduler.Default);
                 throw;
+            }
+
             await injecting.ConfigureAwait(false);
         }
     }

@@ -66,7 +66,7 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     {
         if (_queue is not { } queue)
             return;
-        // Between what was returned, and the look at who waits for it: a writer that begins to wait meanwhile sees the one, or is seen.
+        // Between the store of what was returned and the load of who waits: a writer that begins to wait meanwhile finds the bytes, or is found here.
         Interlocked.MemoryBarrier();
         if (queue.HasWaiters)
             queue.GrantWaiters();

@@ -70,35 +70,6 @@ public sealed class PostgresRefusalTests(OwnPostgresFixture fixture, ITestOutput
         }
     }
 
-    [Theory]
-    [InlineData("serializable")]
-    [InlineData("repeatable read")]
-    public async Task Under_a_stricter_isolation_nothing_is_lost(string isolation)
-    {
-        var server = await fixture.GetAsync();
-        await using var schema = TestSchema.On(server);
-        await ConfigureAsync(schema, "default_transaction_isolation", isolation);
-        try
-        {
-            await using var way = await QueueWay.StartAsync(server, schema.Name, receiving => receiving.BatchSize = 10);
-            await using var other = await QueueWay.StartAsync(server, schema.Name, receiving => receiving.Queue = "other");
-            using var stop = new CancellationTokenSource();
-            Task[] writers = [way.WriteUntilAsync(stop.Token), other.WriteUntilAsync(stop.Token)];
-            await way.WaitForMoreAsync(2000);
-            await other.WaitForMoreAsync(500);
-            await stop.CancelAsync();
-            await Task.WhenAll(writers).WithinDeadline();
-            await way.AssertNothingLostOrStoredTwiceAsync();
-            await other.AssertNothingLostOrStoredTwiceAsync();
-            await WaitUntilCompletedAsync(way);
-            report.WriteLine($"{way.Output.GetStatistics().FailedSends} sends failed and were made again, {await schema.ScalarAsync<long>(Rollbacks)} transactions rolled back on this server.");
-        }
-        finally
-        {
-            await ConfigureAsync(schema, "default_transaction_isolation", value: null);
-        }
-    }
-
     [Fact]
     public async Task Statements_that_take_too_long_are_named_and_made_again()
     {
@@ -186,8 +157,6 @@ public sealed class PostgresRefusalTests(OwnPostgresFixture fixture, ITestOutput
                 way.Output.Write(handle, "0"u8, header);
         }
     }
-
-    private const string Rollbacks = "select sum(xact_rollback)::bigint from pg_stat_database";
 
     /// <summary>A way whose claims fail at the given kind of statement.</summary>
     private async Task<(QueueWay Way, InjectedFailure Failure)> StartAsync(string statement, string sqlState)

@@ -37,7 +37,10 @@ internal struct HandleScopes()
         if (Count == _tokens.Length)
             Grow(owner);
         if (Count == 0)
-            (HeldSince, _coveredSince) = (since, now);
+            HeldSince = since;
+        // A scope with a limit holds nothing back for long, however long it is open.
+        if (AllHaveLimits)
+            _coveredSince = now;
         var token = _tokens[Count++];
         token.Version = ++_opened;
         token.Opening = opening;

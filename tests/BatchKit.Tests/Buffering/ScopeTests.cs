@@ -77,6 +77,20 @@ public sealed class ScopeTests : IAsyncDisposable
     }
 
     [Fact]
+    public void A_scope_that_opens_beside_one_with_a_limit_has_its_own_age()
+    {
+        using var limited = _buffer.BeginBufferingScope(_handle, TimeSpan.FromSeconds(1));
+        _clock.Advance(TimeSpan.FromSeconds(30));
+        using var plain = _buffer.BeginBufferingScope(_handle);
+        _buffer.Write(_handle, "line 0");
+
+        _clock.Advance(TimeSpan.FromSeconds(8));
+
+        Assert.Equal(0, _arrived.MessageCount);
+        Assert.DoesNotContain(_logger.Lines, line => line.StartsWith("Warning: Scopes on one handle overlapped", StringComparison.Ordinal));
+    }
+
+    [Fact]
     public void An_ambient_scope_that_is_never_closed_is_flushed_at_its_age_too()
     {
         _buffer.BeginBufferingScope(openerLine: 7, openerFile: "Broadcast.cs");

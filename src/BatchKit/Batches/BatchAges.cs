@@ -59,6 +59,18 @@ internal sealed class BatchAges
             return OldestBatch.Of(_queued.First ?? _held.First);
     }
 
+    /// <summary>The batch of another handle that scopes hold and that has waited longest behind a given one.</summary>
+    public OldestBatch? FindHeldBehind(in OldestBatch older)
+    {
+        lock (_gate)
+        {
+            var next = older.Batch.Version == older.Version && older.Batch.Ages == this && !older.Batch.IsAgedAsQueued ? older.Batch : null;
+            while (next is not null && next.Handle == older.Handle)
+                next = next.Links(ofHandle: false).Next;
+            return OldestBatch.Of(next);
+        }
+    }
+
     /// <summary>The handle's batch that has waited longest.</summary>
     public OldestBatch? FindOldest(HandleBudget handle)
     {

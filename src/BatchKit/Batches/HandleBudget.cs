@@ -48,6 +48,15 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
         return true;
     }
 
+    /// <summary>True when the bytes could be reserved now; call it under the handle's lock.</summary>
+    public bool HasRoomFor(int bytes)
+    {
+        if (!TryReserve(bytes))
+            return false;
+        ReturnUnused(bytes);
+        return true;
+    }
+
     /// <summary>Takes over what a writer that waited has reserved of the route; call it under the handle's lock.</summary>
     public void TakeOver(int bytes) => Volatile.Write(ref _taken, _taken + bytes);
 

@@ -17,6 +17,16 @@ internal interface IMessagePayload
     /// <summary>The most bytes that it takes.</summary>
     int MaxBytes { get; }
 
+    /// <summary>True when its bytes are there: nothing foreign runs to write them.</summary>
+    bool IsEncoded { get; }
+
+    /// <summary>Runs its encoder, and keeps what that wrote until <see cref="Release"/>: an encoder runs once for each write, however often that is tried.</summary>
+    /// <returns>False when it could not be encoded.</returns>
+    bool TryEncode();
+
+    /// <summary>Returns what it keeps.</summary>
+    void Release();
+
     /// <returns>How many bytes it took; negative when it could not be encoded.</returns>
     int WriteTo(Span<byte> destination);
 
@@ -36,6 +46,14 @@ internal readonly ref struct CopiedPayload(ReadOnlySpan<byte> bytes) : IMessageP
     public long Key => 0;
 
     public int MaxBytes => _bytes.Length;
+
+    public bool IsEncoded => true;
+
+    public bool TryEncode() => true;
+
+    public void Release()
+    {
+    }
 
     public int WriteTo(Span<byte> destination)
     {
@@ -61,6 +79,12 @@ internal ref struct LatestPayload<TPayload>(long key, TPayload payload) : IMessa
     public readonly long Key => key;
 
     public readonly int MaxBytes => _payload.MaxBytes;
+
+    public readonly bool IsEncoded => _payload.IsEncoded;
+
+    public bool TryEncode() => _payload.TryEncode();
+
+    public void Release() => _payload.Release();
 
     public int WriteTo(Span<byte> destination) => _payload.WriteTo(destination);
 

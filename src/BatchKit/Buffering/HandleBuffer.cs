@@ -74,7 +74,7 @@ internal sealed class HandleBuffer : ITimedHold
         var cost = MessageCost.InFrame(ref payload, header);
         lock (_gate)
         {
-            if (_isRetired || (TPayload.MayFail && _output.MayNeedSealing))
+            if (_isRetired || (TPayload.MayFail && !payload.IsEncoded && _output.MayNeedSealing))
                 return _isRetired ? AppendResult.Retired : AppendResult.EncodeFirst;
             if (TPayload.IsLatest && _output.TryReplace(ref payload, header, startsRun, out var replaced))
                 return replaced < 0 ? AppendResult.NoCapacity : AppendResult.Accepted;

@@ -42,18 +42,17 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
 
     public readonly int HeldMessages => _sealedMessages + (HasOpen && !_open!.IsQueued ? _open.Count : 0);
 
+    /// <summary>True when a message would find capacity now.</summary>
+    public readonly bool HasRoomFor(int cost) => (HasOpen && _open!.MostCost - _open.Cost >= cost) || Settlement.Budget.HasRoomFor(cost);
+
     // A batch that costs little enough to grow takes the largest message without passing the largest int.
     public readonly bool IsFull(PendingBatch batch, int bytes) =>
         batch.FrameBytes + (long)bytes > MaxBatchBytes || batch.Count >= settings.MaxBatchMessages;
 
     /// <summary>The batch that takes the next message: the open one, or a new one behind it.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    public PendingBatch OpenFor(int cost, MessageHeader? header, bool startsRun, bool needsOrder, ref SenderStarts starts)
-    {
-        return _open is { } batch && !startsRun && batch.IsHeldOpen(_openVersion) && !IsFull(batch, cost)
-            ? batch
-            : OpenForSlow(cost, header, startsRun, needsOrder, ref starts);
-    }
+    public PendingBatch OpenFor(int cost, MessageHeader? header, bool startsRun, bool needsOrder, ref SenderStarts starts) =>
+        _open is { } batch && !startsRun && batch.IsHeldOpen(_openVersion) && !IsFull(batch, cost) ? batch : OpenForSlow(cost, header, startsRun, needsOrder, ref starts);
 
     private PendingBatch OpenForSlow(int cost, MessageHeader? header, bool startsRun, bool needsOrder, ref SenderStarts starts)
     {

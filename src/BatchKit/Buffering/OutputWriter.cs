@@ -1,4 +1,3 @@
-using System.Buffers;
 using System.Text;
 using BatchKit.Batches;
 using BatchKit.Dispatch;
@@ -50,12 +49,11 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         where TPayload : struct, IMessagePayload, allows ref struct
     {
         ThrowIfTooLarge(handle, payload.MaxBytes, header);
-        return TryAppend(handle, ref payload, header, prepaid: 0) switch
-        {
-            AppendResult.Accepted => true,
-            AppendResult.NoCapacity => AppendByPolicy(handle, ref payload, header, isRetried) == AppendResult.Accepted,
-            _ => false,
-        };
+        var result = TryAppend(handle, ref payload, header, prepaid: 0);
+        if (result == AppendResult.NoCapacity)
+            result = AppendByPolicy(handle, ref payload, header, isRetried);
+        payload.Release();
+        return result == AppendResult.Accepted;
     }
 
     public void Write<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header)
@@ -63,10 +61,13 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     {
         ThrowIfTooLarge(handle, payload.MaxBytes, header);
         var result = TryAppend(handle, ref payload, header, prepaid: 0);
-        if (result == AppendResult.Accepted)
-            return;
-        ThrowIfStopped(result);
-        WriteByPolicy(handle, ref payload, header);
+        if (result != AppendResult.Accepted)
+        {
+            ThrowIfStopped(result);
+            WriteByPolicy(handle, ref payload, header);
+        }
+
+        payload.Release();
     }
 
     /// <summary>Every error is in the task, except that of an encoder's call: an encoder can't await it.</summary>
@@ -193,21 +194,24 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     }
 
     // A handle that has used up its share loses its own oldest output. Otherwise, and when nothing of its own waits, the oldest of its routes goes, queued output before what open scopes hold.
-    /// <returns>False when nothing waits that could be dropped, or an encoder that hangs has it.</returns>
+    /// <returns>False when nothing waits that could be dropped, or encoders that hang have it.</returns>
     private bool TryDropOldest(HandleBudget budget, int cost)
     {
         var ages = budget.Route.Ages!;
-        if (((budget.IsUsedUp(cost) ? ages.FindOldest(budget) : null) ?? ages.FindOldest()) is not { } oldest)
-            return false;
-        if (!oldest.IsHeld && !Dispatcher.TryDropQueued(oldest))
-            ages.Remove(oldest.Batch, oldest.Version);
-        if (!oldest.IsHeld || handles.TryGet(oldest.Handle) is not { } buffer)
+        for (var found = (budget.IsUsedUp(cost) ? ages.FindOldest(budget) : null) ?? ages.FindOldest(); found is { } oldest; found = ages.FindHeldBehind(oldest))
+        {
+            if (!oldest.IsHeld && !Dispatcher.TryDropQueued(oldest))
+                ages.Remove(oldest.Batch, oldest.Version);
+            if (!oldest.IsHeld || handles.TryGet(oldest.Handle) is not { } buffer)
+                return true;
+            if (!HandleTable.IsFree(buffer, HandleBuffer.LongestWaitMilliseconds))
+                continue;
+            if (buffer.TakeHeld() is { } held)
+                dispatcher.Drop(held);
             return true;
-        if (!HandleTable.IsFree(buffer, HandleBuffer.LongestWaitMilliseconds))
-            return false;
-        if (buffer.TakeHeld() is { } held)
-            dispatcher.Drop(held);
-        return true;
+        }
+
+        return false;
     }
 
     /// <returns>Retired only when the buffer has stopped; <see cref="AppendResult.EncodeFirst"/> never.</returns>
@@ -231,32 +235,21 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     private static AppendResult AppendEncoded<TPayload>(HandleBuffer buffer, scoped ref TPayload payload, MessageHeader? header, int prepaid, bool startsRun)
         where TPayload : struct, IMessagePayload, allows ref struct
     {
-        var memory = ArrayPool<byte>.Shared.Rent(payload.MaxBytes);
-        try
-        {
-            var written = payload.WriteTo(memory.AsSpan(0, payload.MaxBytes));
-            if (written < 0)
-            {
-                // The scope has noted the handle as the one that was written last.
-                lock (buffer.Gate)
-                {
-                    if (startsRun)
-                        buffer.Output.EndRun();
-                }
+        bool hasRoom;
+        var cost = MessageCost.Of(ref payload, header);
+        lock (buffer.Gate)
+            hasRoom = TPayload.IsLatest || buffer.Output.HasRoomFor(cost);
+        if (hasRoom && payload.TryEncode())
+            return buffer.Append(ref payload, header, prepaid, startsRun);
 
-                return AppendResult.NoCapacity;
-            }
-
-            var copied = new CopiedPayload(memory.AsSpan(0, written));
-            if (!TPayload.IsLatest)
-                return buffer.Append(ref copied, header, prepaid, startsRun);
-            var latest = new LatestPayload<CopiedPayload>(payload.Key, copied);
-            return buffer.Append(ref latest, header, prepaid, startsRun);
-        }
-        finally
+        // The scope has noted the handle as the one that was written last.
+        lock (buffer.Gate)
         {
-            ArrayPool<byte>.Shared.Return(memory);
+            if (startsRun)
+                buffer.Output.EndRun();
         }
+
+        return AppendResult.NoCapacity;
     }
 
     public void ThrowIfTooLarge(OutputHandle handle, int payloadBytes, MessageHeader? header)
@@ -324,6 +317,6 @@ internal enum AppendResult
     /// <summary>There was no capacity, and the overflow policy dropped the message and counted it.</summary>
     Dropped,
 
-    /// <summary>The handle has queued output that its sender can't seal without the lock. An encoder is foreign code, so it runs before the lock is taken, and its bytes are copied.</summary>
+    /// <summary>The handle has queued output that its sender can't seal without the lock. An encoder is foreign code, so it runs before the lock is taken, once there is capacity, and its bytes are copied.</summary>
     EncodeFirst,
 }

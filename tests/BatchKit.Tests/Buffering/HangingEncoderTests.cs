@@ -110,6 +110,50 @@ public sealed class HangingEncoderTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_writer_that_drops_the_oldest_drops_what_is_next_behind_it()
+    {
+        await _buffer.DisposeAsync();
+        _buffer = new OutputBuffer(_transport, new OutputBufferOptions { Overflow = OverflowPolicy.DropOldest, MaxBufferedBytes = 3000, MaxMessageBytes = 1024 });
+        var next = OutputHandle.Named("next");
+        _buffer.BeginBufferingScope(_hangs);
+        _buffer.BeginBufferingScope(next);
+        _buffer.Write(_hangs, new byte[1000]);
+        _buffer.Write(next, new byte[1000]);
+        await HangAsync(encoder => _buffer.Write(_hangs, maxBytes: 10, 0, encoder));
+
+        await Task.Run(() => _buffer.Write(_other, new string('x', 1000))).WithinDeadline();
+
+        await _arrived.WaitForMessagesAsync(1).WithinDeadline();
+        Assert.Equal(_other, _arrived.Batches.Single().Handle);
+        Assert.Equal(1, _buffer.GetStatistics().DroppedMessages);
+    }
+
+    [Theory]
+    [InlineData(OverflowPolicy.DropOldest, 1)]
+    [InlineData(OverflowPolicy.DropNewest, 0)]
+    public async Task An_encoder_runs_at_most_once_for_a_write_and_only_where_there_is_capacity(OverflowPolicy policy, int expected)
+    {
+        await _buffer.DisposeAsync();
+        _buffer = new OutputBuffer(_transport, new OutputBufferOptions { Overflow = policy, MaxBufferedBytes = 4096, MaxMessageBytes = 1024 });
+        var stalled = _transport.Stall();
+        _buffer.Write(_other, "first");
+        await stalled.EnteredAsync();
+        for (var message = 0; message < 3; message++)
+            _buffer.Write(OutputHandle.Named($"{message}"), new byte[900]);
+        _buffer.Write(_hangs, new byte[100]);
+        var calls = 0;
+
+        _buffer.Write(_hangs, maxBytes: 1000, 0, (memory, _) =>
+        {
+            calls++;
+            return memory.Length;
+        });
+
+        Assert.Equal(expected, calls);
+        stalled.Release();
+    }
+
+    [Fact]
     public async Task A_writer_that_drops_the_oldest_neither_waits_for_it_nor_drops_what_it_has()
     {
         await _buffer.DisposeAsync();

@@ -3,18 +3,39 @@ using System.Diagnostics.CodeAnalysis;
 namespace BatchKit.Sessions;
 
 /// <summary>What connections are told besides their sessions' output: that a line was refused, or that they are closed. What finds no capacity waits for the sweep. Thread-safe.</summary>
-internal sealed class ConnectionNotices(SessionTransport sessions, int maxWaiting)
+internal sealed class ConnectionNotices(SessionTransport sessions, SessionSweep sweep, int maxWaiting)
 {
     // Guards what waits: one notice for each connection.
     private readonly Lock _lock = new();
     private readonly Dictionary<OutputHandle, ConnectionNotice> _waiting = [];
 
-    /// <summary>Tells a connection now or, when the buffer has no capacity, later.</summary>
-    /// <returns>False when it waits.</returns>
-    public bool Tell(OutputHandle connection, ConnectionNotice notice)
+    /// <summary>The connections that something waits for.</summary>
+    public OutputHandle[] Waiting
     {
-        if (TryTell(connection, notice))
-            return true;
+        get
+        {
+            lock (_lock)
+                return [.. _waiting.Keys];
+        }
+    }
+
+    /// <summary>Tells a connection now or, when the buffer has no capacity, later.</summary>
+    public void Tell(OutputHandle connection, ConnectionNotice notice)
+    {
+        if (!TryTell(connection, notice))
+            TellSoon(connection, notice);
+    }
+
+    /// <summary>Tells a connection what waits for it.</summary>
+    public void TellAgain(OutputHandle connection)
+    {
+        if (TryTake(connection, out var notice))
+            Tell(connection, notice);
+    }
+
+    /// <summary>Lets the sweep tell a connection.</summary>
+    public void TellSoon(OutputHandle connection, ConnectionNotice notice)
+    {
         lock (_lock)
         {
             // A connection that is closed needs nothing else.
@@ -23,20 +44,7 @@ internal sealed class ConnectionNotices(SessionTransport sessions, int maxWaitin
                 _waiting[connection] = notice;
         }
 
-        return false;
-    }
-
-    /// <summary>Tells what waits.</summary>
-    /// <returns>False when some of it waits on.</returns>
-    public bool TellWaiting()
-    {
-        OutputHandle[] connections;
-        lock (_lock)
-            connections = [.. _waiting.Keys];
-        var isComplete = true;
-        foreach (var connection in connections)
-            isComplete &= !TryTake(connection, out var notice) || Tell(connection, notice);
-        return isComplete;
+        sweep.ForwardsSoon();
     }
 
     /// <summary>Takes out what waits for a connection.</summary>

@@ -60,9 +60,9 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         _logThrottle = new LogThrottle(_timeProvider);
         _table = new SessionTable(_options.MaxSessions);
         _limit = new TotalHistoryLimit(_options, _table, _counters);
-        _notices = new ConnectionNotices(this, _options.MaxSessions);
         _metrics = new SessionMetrics(GetStatistics, meterFactory, _logger.Faults);
         _sweep = new SessionSweep(this, _options.AwayTimeout, _timeProvider);
+        _notices = new ConnectionNotices(this, _sweep, _options.MaxSessions);
     }
 
     /// <inheritdoc/>
@@ -142,7 +142,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         if (isTaken)
             return new SessionInput(read.Kind, session);
         if (read.Kind != SessionLineKind.Acknowledged)
-            Tell(connection, read.Kind == SessionLineKind.Opened ? ConnectionNotice.Full : ConnectionNotice.Expired);
+            _notices.Tell(connection, read.Kind == SessionLineKind.Opened ? ConnectionNotice.Full : ConnectionNotice.Expired);
         return new SessionInput(SessionLineKind.Refused, null);
     }
 
@@ -242,38 +242,37 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
             End(session);
     }
 
-    /// <summary>Ends what has waited for too long, and lets sessions of silent clients wait.</summary>
+    /// <summary>Ends what has waited for too long, and lets sessions of silent clients wait. It calls nothing of the application's.</summary>
     internal void Age(long now)
     {
         foreach (var session in _table.All)
         {
             var age = session.AgeAt(now, _options.AwayTimeout, _timeProvider);
             if (age == SessionAge.Silent && session.Connection is { IsNone: false } connection && Suspend(connection))
-                Tell(connection, ConnectionNotice.Closed);
+                _notices.TellSoon(connection, ConnectionNotice.Closed);
             else if (age == SessionAge.Expired && End(session))
                 SessionCounters.Add(ref _counters.Expired, 1);
         }
     }
 
-    /// <summary>Forwards what found no capacity or is asked for again, and tells what found no capacity.</summary>
-    internal void ForwardAll()
+    /// <summary>What a pass of the sweep forwards: the notices that wait, and each session.</summary>
+    internal (OutputHandle[] Connections, Session[] Sessions) GetForwards() => (_notices.Waiting, _table.All);
+
+    /// <summary>Tells a connection what found no capacity.</summary>
+    internal void TellAgain(OutputHandle connection) => _notices.TellAgain(connection);
+
+    /// <summary>Forwards what found no capacity or is asked for again.</summary>
+    internal void ForwardAgain(Session session)
     {
-        if (!_notices.TellWaiting())
+        if (!session.TryRepeat(_sweep.Now, _timeProvider))
             _sweep.ForwardsSoon();
-        Array.ForEach(_table.All, ForwardAgain);
+        Forward(session);
     }
 
     internal void CountFailure(Exception failure)
     {
         SessionCounters.Add(ref _counters.FailedForwards, 1);
         _logger.ForwardFailed(_logThrottle, failure);
-    }
-
-    private void ForwardAgain(Session session)
-    {
-        if (!session.TryRepeat(_sweep.Now, _timeProvider))
-            _sweep.ForwardsSoon();
-        Forward(session);
     }
 
     private bool TryResume(ReadOnlySpan<byte> token, OutputHandle connection, long lastReceived, [NotNullWhen(true)] out Session? session)
@@ -288,7 +287,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         if (!isKnown || !session!.TryAttach(connection, SessionGreeting.Resumed, session.Acknowledges ? lastReceived : null, _sweep.Now, out older))
         {
             if (waiting is not null)
-                Tell(connection, waiting);
+                _notices.Tell(connection, waiting);
             SessionCounters.Add(ref _counters.RefusedLines, 1);
             session = null;
             return false;
@@ -300,7 +299,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         if (!older.IsNone && older != connection)
         {
             _table.Unbind(older, session);
-            Tell(older, ConnectionNotice.Closed);
+            _notices.Tell(older, ConnectionNotice.Closed);
         }
 
         ForwardAgain(session);
@@ -334,12 +333,6 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         if (isDetached && session.IsClosing)
             End(session);
         return isDetached;
-    }
-
-    private void Tell(OutputHandle connection, ConnectionNotice notice)
-    {
-        if (!_notices.Tell(connection, notice))
-            _sweep.ForwardsSoon();
     }
 
     private static void ThrowIfNoConnection(OutputHandle connection)

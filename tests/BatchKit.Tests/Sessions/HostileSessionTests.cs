@@ -244,6 +244,34 @@ public sealed class HostileSessionTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_router_that_blocks_for_one_connection_holds_up_no_other_session_and_no_end()
+    {
+        var router = new MoodyRouter { Refuses = true };
+        await using var rig = new SessionRig(router: router);
+        OutputHandle[] connections = [rig.Connections.Open(), rig.Connections.Open()];
+        foreach (var connection in connections)
+            rig.Output.Write(rig.Open(connection, acknowledges: false).Handle, "hello");
+        await rig.SettleAsync();
+        rig.OpenAway();
+        (router.Refuses, router.Blocked) = (false, connections[0]);
+
+        var blocked = Task.Run(() => rig.Clock.Advance(TimeSpan.FromMilliseconds(250)), TestContext.Current.CancellationToken);
+        await router.Blocks.Task.WithinDeadline();
+        // One tick sees that the first has not gone on, and the next helps.
+        for (var tick = 0; tick < 3; tick++)
+            rig.Clock.Advance(TimeSpan.FromMilliseconds(250));
+        var second = rig.Connections.Read(connections[1]);
+        rig.Clock.Advance(TimeSpan.FromMinutes(2.5));
+        var expired = rig.Statistics.ExpiredSessions;
+        router.Unblock.Set();
+        await blocked.WithinDeadline();
+
+        Assert.Equal(["hello"], second);
+        Assert.Equal(1, expired);
+        Assert.Equal(["hello"], await rig.ReadAsync(connections[0]));
+    }
+
+    [Fact]
     public async Task A_huge_line_costs_nothing_and_is_the_applications()
     {
         var connection = _rig.Connections.Open();
@@ -274,7 +302,23 @@ public sealed class HostileSessionTests : IAsyncDisposable
     {
         public bool Refuses { get; set; }
 
-        public ImmutableArray<string> GetRoutes(OutputHandle handle) =>
-            Refuses && handle.IsConnection ? throw new IOException("The test says that the router throws.") : ["connections"];
+        public OutputHandle Blocked { get; set; }
+
+        public TaskCompletionSource Blocks { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+        public ManualResetEventSlim Unblock { get; } = new();
+
+        public ImmutableArray<string> GetRoutes(OutputHandle handle)
+        {
+            if (Refuses && handle.IsConnection)
+                throw new IOException("The test says that the router throws.");
+            if (handle == Blocked)
+            {
+                Blocks.TrySetResult();
+                Unblock.Wait();
+            }
+
+            return ["connections"];
+        }
     }
 }

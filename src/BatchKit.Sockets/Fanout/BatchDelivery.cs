@@ -243,7 +243,7 @@ internal sealed class EncodedBatch
     {
         var start = StartOf(first);
         var latest = LatestIn(start, StartOf(end));
-        var before = latest.IsEmpty ? 0 : CountMessages(0, first);
+        var before = latest.IsEmpty ? 0 : latest[0].Before - CountMessages(first, IndexAt(latest[0].Start, first));
         return new OutputRun(_bytes.Span[start..StartOf(end)], CountMessages(first, end), _owner, start) { Latest = latest, LatestOrigin = new LatestCut(0, start, before) };
     }
 
@@ -283,13 +283,26 @@ internal sealed class EncodedBatch
     private ReadOnlySpan<LatestMark> LatestIn(int start, int end)
     {
         var all = CollectionsMarshal.AsSpan(_latest);
-        var first = 0;
-        while (first < all.Length && all[first].Start < start)
-            first++;
+        // Each message may be a run of its own: a search from the first mark would take their square.
+        var (first, high) = (0, all.Length);
+        while (first < high)
+        {
+            var middle = (first + high) / 2;
+            (first, high) = all[middle].Start < start ? (middle + 1, high) : (first, middle);
+        }
+
         var last = first;
         while (last < all.Length && all[last].Start < end)
             last++;
         return all[first..last];
+    }
+
+    /// <summary>The index of the message that has a byte, at or after <paramref name="index"/>.</summary>
+    private int IndexAt(int position, int index)
+    {
+        while (StartOf(index + 1) <= position)
+            index++;
+        return index;
     }
 
     private int CountMessages(int first, int end)

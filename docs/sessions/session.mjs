@@ -30,6 +30,7 @@ export function openSession(url, { message, gap = () => {}, state = () => {} }, 
     else if (word === "gap") reach(Number(first), Number(second), gap);
     else if (word === "skip") reach(Number(first), Number(second), () => {});
     else if (word === "expired") { token = undefined; greet(); }
+    else if (word === "unknown") greet();
     else if (word === "full") socket.close();
     else if (word === "ended") close();
   }

@@ -66,10 +66,13 @@ public sealed class MessageHeader
     internal bool IsExtended => ReplyTo is not null || IsRetained || !CorrelationData.IsDefaultOrEmpty;
 
     /// <summary>Copies the header with another one's type, and with its content type where this one has none.</summary>
-    internal MessageHeader WithTypeOf(MessageHeader other) => Copy(ContentType ?? other.ContentType, other.Type, TimeToLive);
+    internal MessageHeader WithTypeOf(MessageHeader other) => Copy(ContentType ?? other.ContentType, other.Type, TimeToLive, ExcludedConnections);
 
     /// <summary>Copies the header with another time.</summary>
-    internal MessageHeader WithTimeToLive(TimeSpan time) => Copy(ContentType, Type, time);
+    internal MessageHeader WithTimeToLive(TimeSpan time) => Copy(ContentType, Type, time, ExcludedConnections);
+
+    /// <summary>The header without its exclusions, which have been applied.</summary>
+    internal MessageHeader WithoutExclusions() => ExcludedConnections.IsDefaultOrEmpty ? this : Copy(ContentType, Type, TimeToLive, excluded: []);
 
     /// <summary>Whether all who would get an older latest value get the newer one, so that they need not get both.</summary>
     internal static bool MayReplace(MessageHeader? newer, MessageHeader? older)
@@ -86,10 +89,10 @@ public sealed class MessageHeader
         return true;
     }
 
-    private MessageHeader Copy(string? contentType, string? type, TimeSpan? timeToLive) => new()
+    private MessageHeader Copy(string? contentType, string? type, TimeSpan? timeToLive, ImmutableArray<OutputHandle> excluded) => new()
     {
         Kind = Kind,
-        ExcludedConnections = ExcludedConnections,
+        ExcludedConnections = excluded,
         Key = Key,
         ContentType = contentType,
         Type = type,

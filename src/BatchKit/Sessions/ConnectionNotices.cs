@@ -80,6 +80,9 @@ internal sealed class ConnectionNotice
     /// <summary>There is no session to take up.</summary>
     public static ConnectionNotice Expired { get; } = new("expired\r\n"u8.ToArray());
 
+    /// <summary>The connection has no session.</summary>
+    public static ConnectionNotice Unknown { get; } = new("unknown\r\n"u8.ToArray());
+
     /// <summary>The connection is closed.</summary>
     public static ConnectionNotice Closed { get; } = new(ControlMessage.Close.ToPayload(), MessageHeader.Control);
 

@@ -88,6 +88,8 @@ internal sealed class ForwardedWork
         for (var index = 0; index < _messages.Count; index++)
         {
             var (number, message) = _messages[index];
+            if (session.Acknowledges && message!.IsForTelnet)
+                continue;
             if (!TrySkipTo(number, output, session))
                 return false;
             var isWritten = message == SessionMessage.Expired
@@ -100,7 +102,7 @@ internal sealed class ForwardedWork
         return TrySkipTo(End, output, session);
     }
 
-    // Latest values that newer ones have replaced.
+    // Latest values that newer ones have replaced, and what is not for this client.
     private bool TrySkipTo(long number, IOutputBuffer output, Session session)
     {
         if (number > Reached && session.Acknowledges && !TryWriteRange(output, "skip", Reached, number - 1))

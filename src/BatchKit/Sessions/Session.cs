@@ -17,7 +17,7 @@ public sealed class Session
     private readonly int _maxHistoryBytes;
     private long _lost;
 
-    // Guards everything below but the work, and the history.
+    // Guards everything below but the work, and the history. The two that only become true are read without it.
     private readonly Lock _lock = new();
     private readonly SessionHistory _history;
     private OutputHandle _connection;
@@ -26,7 +26,7 @@ public sealed class Session
     private long _next = 1;
     private long _taken;
     private long _acknowledged;
-    private long _toldLost;
+    private long _evictedBefore;
     private long _since;
     private (long At, long To)? _repeated;
     private (SessionGreeting Greeting, long LastReceived)? _asked;
@@ -70,14 +70,7 @@ public sealed class Session
     }
 
     /// <summary>True after the session's end.</summary>
-    public bool HasEnded
-    {
-        get
-        {
-            lock (_lock)
-                return _hasEnded;
-        }
-    }
+    public bool HasEnded => Volatile.Read(ref _hasEnded);
 
     /// <summary>True when all that was written to it was handed to its connection, and after its end. Messages that the connection had no capacity for are handed over later.</summary>
     /// <remarks>To go on without a session, stop writing to it, flush, wait for this, and end it: then nothing that is written to the connection overtakes it.</remarks>
@@ -90,7 +83,7 @@ public sealed class Session
         }
     }
 
-    /// <summary>Messages that are known not to have reached its client: those that a limit had dropped when the client came back, those that waited at the session's end, and those behind its close.</summary>
+    /// <summary>Messages that are known not to have reached its client: those that a limit had dropped when the client came back, those that expired, those that waited at the session's end, and those behind its close.</summary>
     public long LostMessages => SessionCounters.Read(ref _lost);
 
     /// <summary>Compares a secret in a time that does not depend on where it differs.</summary>
@@ -151,14 +144,7 @@ public sealed class Session
     }
 
     /// <summary>True while it ends behind what it forwards, and afterwards.</summary>
-    internal bool IsClosing
-    {
-        get
-        {
-            lock (_lock)
-                return _isClosing;
-        }
-    }
+    internal bool IsClosing => Volatile.Read(ref _isClosing);
 
     /// <summary>Takes the session to a connection. One that has it already, or had it last, asks for its history once more: see <see cref="TryRepeat"/>.</summary>
     /// <param name="connection">The connection.</param>
@@ -242,8 +228,7 @@ public sealed class Session
                 _asked = null;
             // What was to be forwarded again has arrived meanwhile.
             _next = Math.Max(_next, number + 1);
-            _acknowledged = Math.Max(_acknowledged, number);
-            _history.Acknowledge(number);
+            Forget(number);
             return true;
         }
     }
@@ -308,11 +293,11 @@ public sealed class Session
             _greeting = SessionGreeting.None;
         if (_hasEnded || (_work.Version != _version && Acknowledges))
             return;
-        // What the client has acknowledged is no loss, even if it asks for it again; nor is one lost twice.
+        // What the client has acknowledged is no loss, even if it asks for it again; nor is one lost twice, nor a value that a newer one had replaced.
         if (_work.Reached >= _work.First && _work.First > _work.From)
         {
-            CountLost(Math.Max(0, _work.First - Math.Max(_work.From, Math.Max(_acknowledged, _toldLost) + 1)));
-            _toldLost = Math.Max(_toldLost, _work.First - 1);
+            CountLost(Math.Clamp(_work.First - Math.Max(_work.From, _acknowledged + 1), 0, _history.Evicted - _evictedBefore));
+            _evictedBefore = _history.Evicted;
         }
 
         CountLost(_work.Refused);
@@ -326,8 +311,15 @@ public sealed class Session
     private void GoBack(long last)
     {
         _next = last + 1;
-        _acknowledged = Math.Max(_acknowledged, last);
-        _history.Acknowledge(last);
+        Forget(last);
+    }
+
+    private void Forget(long number)
+    {
+        _acknowledged = Math.Max(_acknowledged, number);
+        if (number >= _history.First - 1)
+            _evictedBefore = _history.Evicted;
+        _history.Acknowledge(number);
     }
 
     private void CountLost(long messages)
@@ -342,7 +334,9 @@ public sealed class Session
             return false;
         var first = Math.Max(_next, _history.First);
         _work.Begin(_connection, _version, _greeting, _next, first, now);
+        var expired = _history.Expired;
         _work.End = _history.CopyTo(_work, first, now);
+        CountLost(_history.Expired - expired);
         _taken = Math.Max(_taken, _work.End - 1);
         _work.Closes = _isClosing && _work.End == _history.Next;
         return true;

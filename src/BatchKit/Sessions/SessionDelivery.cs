@@ -8,52 +8,75 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
     // More members take longer than their writer should wait.
     private const int MaxInlineMembers = 64;
 
+    // A forward that blocks holds back what those before it got for no longer.
+    private static readonly TimeSpan LongestHold = TimeSpan.FromSeconds(1);
+
+    private readonly HashSet<Session> _reached = [];
     private BatchOutcome[]? _outcomes;
 
-    public ValueTask RunAsync(ReadOnlyMemory<MessageBatch> batches)
+    public ValueTask RunAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         foreach (var batch in batches.Span)
         {
             if (!batch.Handle.IsConnection && table.MembersOf(batch.Handle.Name!).Length > MaxInlineMembers)
-                return new ValueTask(RunOnPoolAsync(batches));
+                return new ValueTask(RunOnPoolAsync(batches, cancellationToken));
         }
 
-        Run(batches.Span);
+        Append(batches.Span);
+        Forward(longestHold: null);
+        ThrowIfRefused();
         return default;
     }
 
-    private async Task RunOnPoolAsync(ReadOnlyMemory<MessageBatch> batches)
+    private async Task RunOnPoolAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
-        Run(batches.Span);
+        Append(batches.Span);
+
+        // The histories have the messages: a forward that blocks must not let them be sent, and numbered, again.
+        var forwarding = Task.Run(() => Forward(LongestHold), CancellationToken.None);
+        await forwarding.WaitAsync(cancellationToken).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        ThrowIfRefused();
     }
 
-    private void Run(ReadOnlySpan<MessageBatch> batches)
+    private void Append(ReadOnlySpan<MessageBatch> batches)
+    {
+        for (var index = 0; index < batches.Length; index++)
+        {
+            if (!batches[index].Handle.IsConnection)
+                AppendToGroup(batches[index]);
+            else if (!table.TryGet(batches[index].Handle, out var session) || !TryAppend(batches[index], session))
+                Refuse(batches.Length, index);
+        }
+    }
+
+    private void Forward(TimeSpan? longestHold)
     {
         // What several connections get leaves together.
-        var isOne = batches.Length == 1 && batches[0].Handle.IsConnection;
-        using (isOne ? default : BeginScope())
+        using (_reached.Count <= 1 ? default : BeginScope(longestHold))
         {
-            for (var index = 0; index < batches.Length; index++)
+            foreach (var session in _reached)
             {
-                if (!batches[index].Handle.IsConnection)
-                    DeliverToGroup(batches[index]);
-                else if (!table.TryGet(batches[index].Handle, out var session) || !Deliver(batches[index], session))
-                    Refuse(batches.Length, index);
+                transport.Forward(session);
+                session.Trim();
             }
         }
 
         limit.Apply();
+    }
+
+    private void ThrowIfRefused()
+    {
         if (_outcomes is not null)
             throw new BatchSendException([.. _outcomes], "A session has ended.") { DestinationsAreGone = true };
     }
 
     // A buffer that has stopped still sends what it has to the histories.
-    private BufferingScope BeginScope()
+    private BufferingScope BeginScope(TimeSpan? longestHold)
     {
         try
         {
-            return transport.Output.BeginBufferingScope();
+            return transport.Output.BeginBufferingScope(longestHold);
         }
         catch (ObjectDisposedException)
         {
@@ -61,7 +84,7 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
         }
     }
 
-    private void DeliverToGroup(MessageBatch batch)
+    private void AppendToGroup(MessageBatch batch)
     {
         var members = table.MembersOf(batch.Handle.Name!);
         if (members.Length == 0)
@@ -73,26 +96,27 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
             if (header?.Kind == MessageKind.Control)
                 continue;
             var message = Copy(batch, index, ref latest);
-            var excluded = header is null || header.ExcludedConnections.IsDefault ? default : header.ExcludedConnections.AsSpan();
             foreach (var member in members)
             {
-                if (!member.IsAmong(excluded))
+                if (!IsExcluded(header, member))
                     member.Append(message);
             }
         }
 
-        foreach (var member in members)
-            Forward(member);
+        _reached.UnionWith(members);
     }
 
+    private static bool IsExcluded(MessageHeader? header, Session session) =>
+        header is { ExcludedConnections: { IsDefaultOrEmpty: false } excluded } && session.IsAmong(excluded.AsSpan());
+
     /// <returns>False when the session has ended.</returns>
-    private bool Deliver(MessageBatch batch, Session session)
+    private bool TryAppend(MessageBatch batch, Session session)
     {
         var latest = 0;
         for (var index = 0; index < batch.Count; index++)
         {
             var isControl = batch[index].Kind == MessageKind.Control;
-            if (isControl ? !ApplyControl(batch[index].Payload.Span, session) : session.Append(Copy(batch, index, ref latest)))
+            if (isControl ? !ApplyControl(batch[index].Payload.Span, session) : IsExcluded(batch[index].Header, session) || session.Append(Copy(batch, index, ref latest)))
                 continue;
             if (index == 0 && !isControl)
                 return false;
@@ -100,7 +124,7 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
             break;
         }
 
-        Forward(session);
+        _reached.Add(session);
         return true;
     }
 
@@ -126,12 +150,6 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
         return control.Operation == ControlOperation.Close;
     }
 
-    private void Forward(Session session)
-    {
-        transport.Forward(session);
-        session.Trim();
-    }
-
     // The latest values are in the order of the messages, so that each is looked at once.
     private SessionMessage Copy(MessageBatch batch, int index, ref int latest)
     {
@@ -140,7 +158,7 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
         while (latest < values.Length && values[latest].Index < index)
             latest++;
         var key = latest < values.Length && values[latest].Index == index ? (batch.Handle, values[latest].Key) : default((OutputHandle, long)?);
-        return new SessionMessage(message.Payload.ToArray(), message.Header, key, transport.DeadlineAfter(batch.TimeLeftOf(index)));
+        return new SessionMessage(message.Payload.ToArray(), message.Header?.WithoutExclusions(), key, transport.DeadlineAfter(batch.TimeLeftOf(index)));
     }
 
     private void Refuse(int count, int index)

@@ -27,6 +27,9 @@ internal sealed class SessionMessage(byte[] payload, MessageHeader? header, (Out
 
     public long Deadline => deadline;
 
+    /// <summary>True for what only telnet clients get: another client's connection leaves it out, and the client would miss its number.</summary>
+    public bool IsForTelnet => header?.ContentType is { } type && (type is "application/vnd.gmcp" or "application/vnd.msdp" || type.StartsWith("application/vnd.telnet.", StringComparison.Ordinal));
+
     public int Bytes { get; } = OverheadBytes + payload.Length + (header?.EncodedBytes ?? 0) + (latest is null ? 0 : KeyBytes);
 
     /// <summary>Its header, with the time that is left until its deadline.</summary>
@@ -73,6 +76,12 @@ internal sealed class SessionHistory(SessionCounters counters)
     public long Next { get; private set; } = 1;
 
     public long Bytes { get; private set; }
+
+    /// <summary>How many messages were dropped because a limit was reached.</summary>
+    public long Evicted { get; private set; }
+
+    /// <summary>How many were too old when they were to be forwarded.</summary>
+    public long Expired { get; private set; }
 
     /// <summary>Numbers a message and keeps it. A latest value takes the place of the older one with its key.</summary>
     public void Append(SessionMessage message)
@@ -126,7 +135,7 @@ internal sealed class SessionHistory(SessionCounters counters)
     public void Trim(long maxBytes)
     {
         while (_count > 0 && Bytes > maxBytes)
-            DropFirst(ref counters.Evicted);
+            Evicted += DropFirst(ref counters.Evicted);
     }
 
     /// <summary>Forgets everything, because the session has ended.</summary>
@@ -204,7 +213,7 @@ internal sealed class SessionHistory(SessionCounters counters)
     private void Expire(ref SessionEntry entry, SessionMessage message)
     {
         SessionCounters.Add(ref counters.ExpiredMessages, 1);
-        SessionCounters.Add(ref counters.Lost, 1);
+        Expired++;
         Forget(entry.Number, message);
         entry = entry with { Message = SessionMessage.Expired };
     }

@@ -65,6 +65,7 @@ public sealed class SessionScriptTests
     [InlineData("shows nothing twice when it was answered twice", "", "3 three; resumed 2; 2 two; 4 four; resumed 2; 2 two; 3 three; 4 four", "> session resume TOKEN 1; resumed; two; > session resume TOKEN 2; resumed; three; four")]
     [InlineData("asks for what is missing before a gap", "", "gap 3 4; resumed 2; 2 two; gap 3 4", "> session resume TOKEN 1; resumed; two; gap 3 4")]
     [InlineData("asks for what is missing before what was superseded", "", "skip 3 4; resumed 2; 2 two; skip 3 4; 5 five", "> session resume TOKEN 1; resumed; two; five")]
+    [InlineData("resumes when its connection has lost the session", "", "unknown; resumed 2; 2 two", "> session resume TOKEN 1; resumed; two")]
     [InlineData("stays closed though its connection is away", "", "cut; close; close; pass 30000", "away; ended")]
     [InlineData("stays closed when it is closed because its connection is away", "away", "cut; pass 30000", "away; ended")]
     [InlineData("shows nothing once it is closed", "", "close; 2 two; cut; pass 30000", "ended")]

@@ -224,7 +224,7 @@ public sealed class HostileSessionTests : IAsyncDisposable
     [Fact]
     public async Task A_router_that_throws_for_the_connection_loses_nothing_though_the_logger_throws_too()
     {
-        var router = new MoodyRouter();
+        var router = new BlockingRouter();
         var loggers = ThrowingLoggers.At("always");
         await using var rig = new SessionRig(router: router, logger: new Logger<SessionTransport>(loggers));
         var first = rig.Connections.Open();
@@ -246,7 +246,7 @@ public sealed class HostileSessionTests : IAsyncDisposable
     [Fact]
     public async Task A_router_that_blocks_for_one_connection_holds_up_no_other_session_and_no_end()
     {
-        var router = new MoodyRouter { Refuses = true };
+        var router = new BlockingRouter { Refuses = true };
         await using var rig = new SessionRig(router: router);
         OutputHandle[] connections = [rig.Connections.Open(), rig.Connections.Open()];
         foreach (var connection in connections)
@@ -296,29 +296,5 @@ public sealed class HostileSessionTests : IAsyncDisposable
         foreach (var line in lines)
             _rig.Output.Write(session.Handle, line);
         await _rig.SettleAsync();
-    }
-
-    private sealed class MoodyRouter : IOutputRouter
-    {
-        public bool Refuses { get; set; }
-
-        public OutputHandle Blocked { get; set; }
-
-        public TaskCompletionSource Blocks { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
-
-        public ManualResetEventSlim Unblock { get; } = new();
-
-        public ImmutableArray<string> GetRoutes(OutputHandle handle)
-        {
-            if (Refuses && handle.IsConnection)
-                throw new IOException("The test says that the router throws.");
-            if (handle == Blocked)
-            {
-                Blocks.TrySetResult();
-                Unblock.Wait();
-            }
-
-            return ["connections"];
-        }
     }
 }

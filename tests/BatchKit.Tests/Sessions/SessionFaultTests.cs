@@ -262,4 +262,58 @@ public sealed class SessionFaultTests : IAsyncDisposable
         var session = rig.OpenAway();
         return session;
     }
+
+    [Fact]
+    public async Task Who_acknowledges_at_a_connection_without_a_session_is_told_so_and_resumes()
+    {
+        var connection = _rig.Connections.Open();
+        var session = _rig.Open(connection);
+        _rig.Sessions.Suspend(connection);
+        _rig.Output.Write(session.Handle, "a");
+
+        _rig.Say(connection, "session ack 0");
+        var told = await _rig.ReadAsync(connection);
+        _rig.Say(connection, $"session resume {session.Token} 0");
+
+        Assert.Equal([$"session {session.Token}", "unknown"], told);
+        Assert.Equal(["resumed 1", "1 a"], await _rig.ReadAsync(connection));
+    }
+
+    [Theory]
+    [InlineData("application/vnd.gmcp")]
+    [InlineData("application/vnd.msdp")]
+    [InlineData("application/vnd.telnet.hide-input")]
+    public async Task What_only_telnet_clients_get_is_skipped_for_a_client_that_acknowledges(string contentType)
+    {
+        var connection = _rig.Connections.Open();
+        var session = _rig.Open(connection);
+        _rig.Output.Write(session.Handle, "a");
+        _rig.Output.Write(session.Handle, "Char.Vitals {}", new MessageHeader { ContentType = contentType });
+        _rig.Output.Write(session.Handle, "b", new MessageHeader { ContentType = "text/plain" });
+
+        Assert.Equal(["1 a", "skip 2 2", "3 b"], (await _rig.ReadAsync(connection)).Skip(1));
+        Assert.Equal(0, session.LostMessages);
+    }
+
+    [Fact]
+    public async Task Values_that_newer_ones_replaced_are_no_losses_of_a_gap()
+    {
+        await using var rig = new SessionRig(new SessionOptions { MaxHistoryBytes = 1024 });
+        var session = rig.OpenAway();
+        for (var value = 0; value < 50; value++)
+        {
+            rig.Output.WriteLatest(session.Handle, key: 1, "position"u8);
+            await rig.SettleAsync();
+        }
+
+        for (var line = 0; line < 8; line++)
+            rig.Output.Write(session.Handle, new string('x', 100));
+        await rig.SettleAsync();
+        var back = rig.Connections.Open();
+        rig.Say(back, $"session resume {session.Token} 0");
+        await rig.SettleAsync();
+
+        Assert.NotEqual(0, rig.Statistics.EvictedMessages);
+        Assert.Equal((rig.Statistics.EvictedMessages, rig.Statistics.EvictedMessages), (rig.Statistics.LostMessages, session.LostMessages));
+    }
 }

@@ -130,4 +130,49 @@ public sealed class SessionGroupTests : IAsyncDisposable
         Assert.Equal(0, _rig.Statistics.NumberedMessages);
         Assert.Equal((3, 0), (_rig.Output.GetStatistics().AcknowledgedMessages, _rig.Output.GetStatistics().FailedMessages));
     }
+
+    [Theory]
+    [InlineData(false, "by the connection")]
+    [InlineData(true, "resumed 1", "1 by the connection")]
+    public async Task Who_is_left_out_is_decided_when_it_is_written(bool acknowledges, params string[] expected)
+    {
+        var away = _rig.OpenAway(acknowledges);
+        _rig.Output.Write(away.Handle, ControlMessage.JoinGroup("hall"));
+        var back = _rig.Connections.Open();
+        _rig.Output.Write(Hall, "by the connection", new MessageHeader { ExcludedConnections = [back] });
+        _rig.Output.Write(away.Handle, "to all but itself", new MessageHeader { ExcludedConnections = [away.Handle] });
+        await _rig.SettleAsync();
+
+        _rig.Say(back, $"session resume {away.Token} 0");
+
+        Assert.Equal(expected, await _rig.ReadAsync(back));
+    }
+
+    [Fact]
+    public async Task A_forward_that_blocks_lets_no_member_of_a_large_group_get_a_message_twice()
+    {
+        var router = new BlockingRouter();
+        await using var rig = new SessionRig(router: router);
+        OutputHandle[] connections = [.. Enumerable.Range(0, 70).Select(_ => rig.Connections.Open())];
+        foreach (var connection in connections)
+            rig.Output.Write(rig.Open(connection, acknowledges: false).Handle, ControlMessage.JoinGroup("hall"));
+        await rig.SettleAsync();
+        router.Blocked = connections[60];
+
+        rig.Output.Write(Hall, "first");
+        await router.Blocks.Task.WithinDeadline();
+        await Until.TrueAsync(() =>
+        {
+            rig.Clock.Advance(TimeSpan.FromSeconds(1));
+            return rig.Output.GetStatistics().PendingMessages == 0;
+        });
+        var early = rig.Connections.Read(connections[0]);
+        router.Unblock.Set();
+        rig.Output.Write(Hall, "second");
+
+        await Until.TrueAsync(() => rig.Statistics.WaitingMessages == 0);
+        await rig.SettleAsync();
+        Assert.Equal(["first"], early);
+        Assert.All(connections[1..], connection => Assert.Equal(["first", "second"], rig.Connections.Read(connection)));
+    }
 }

@@ -1,3 +1,4 @@
+using System.Collections.Immutable;
 using System.Text;
 using BatchKit.Sessions;
 using BatchKit.Testing;
@@ -77,5 +78,30 @@ internal sealed class SessionRig : IAsyncDisposable
         catch (OutputDeliveryException)
         {
         }
+    }
+}
+
+/// <summary>A router of the application's that throws for connections, or blocks for one.</summary>
+internal sealed class BlockingRouter : IOutputRouter
+{
+    public bool Refuses { get; set; }
+
+    public OutputHandle Blocked { get; set; }
+
+    public TaskCompletionSource Blocks { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+    public ManualResetEventSlim Unblock { get; } = new();
+
+    public ImmutableArray<string> GetRoutes(OutputHandle handle)
+    {
+        if (Refuses && handle.IsConnection)
+            throw new IOException("The test says that the router throws.");
+        if (handle == Blocked)
+        {
+            Blocks.TrySetResult();
+            Unblock.Wait();
+        }
+
+        return ["connections"];
     }
 }

@@ -81,7 +81,7 @@ internal sealed class SomeConnections : IBatchTransport
         {
             if (message.Kind == MessageKind.Control)
                 _open.Remove(batch.Handle);
-            else
+            else if (message.Header is not { ExcludedConnections: { IsDefaultOrEmpty: false } excluded } || !excluded.Contains(batch.Handle))
                 waiting.Enqueue(Encoding.UTF8.GetString(message.Payload.Span));
         }
 

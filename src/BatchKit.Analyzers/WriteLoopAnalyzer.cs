@@ -16,6 +16,8 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
     // What these wait for may be an answer to what the loop wrote.
     private static readonly string[] Waits = ["Read", "Receive", "Wait", "GetResult"];
 
+    private static readonly string[] Moving = ["Move", "Read", "Next"];
+
     /// <summary>The first write of a loop, if the loop has no scope and one can be opened around it. The loop may wait for its writes and for sends like the given one.</summary>
     public static UnscopedWrite? FindUnscopedWrite(IOperation repeater, BufferTypes buffers, IInvocationOperation? send = null)
     {
@@ -64,6 +66,7 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
 
     private static bool IsInvariant(IOperation value, ILoopOperation loop) => value.DescendantsAndSelf().All(part => part switch
     {
+        IPropertyReferenceOperation { Instance: { } owner } property => IsInvariant(property.Property, loop) && !Moves(loop, owner) && !TestsForNull(loop, owner),
         ILocalReferenceOperation or IParameterReferenceOperation or IFieldReferenceOperation or IPropertyReferenceOperation => IsInvariant(Symbol(part)!, loop),
         IInvocationOperation call => call.TargetMethod.ContainingType.Name == "OutputHandle",
         IInstanceReferenceOperation or ILiteralOperation or IConversionOperation or IArgumentOperation => true,
@@ -75,15 +78,28 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
         && !Changes(loop, variable)
         && !loop.Root().Descendants().Any(part => part is ILocalFunctionOperation or IAnonymousFunctionOperation && Changes(part, variable));
 
-    private static bool Changes(IOperation code, ISymbol variable) =>
-        code.Descendants().Any(part => Target(part) is { } target && SymbolEqualityComparer.Default.Equals(Symbol(target), variable));
+    // An enumerator or a reader: its properties are the next item's in each iteration, and no item's before the loop.
+    private static bool Moves(ILoopOperation loop, IOperation owner) => loop.Descendants().Any(part =>
+        part is IInvocationOperation { Instance: { } instance, TargetMethod.Name: var name } && Moving.Any(name.BeginsWithWord) && SyntaxFactory.AreEquivalent(instance.Syntax, owner.Syntax));
 
-    private static IOperation? Target(IOperation operation) => operation switch
+    // Before the loop it may be null.
+    private static bool TestsForNull(ILoopOperation loop, IOperation owner) => loop.Descendants().Any(part => part switch
     {
-        IAssignmentOperation assignment => assignment.Target,
-        IIncrementOrDecrementOperation step => step.Target,
-        IArgumentOperation { Parameter.RefKind: RefKind.Ref or RefKind.Out } argument => argument.Value,
-        _ => null,
+        IIsPatternOperation test => SyntaxFactory.AreEquivalent(test.Value.Syntax, owner.Syntax),
+        IBinaryOperation { OperatorKind: BinaryOperatorKind.Equals or BinaryOperatorKind.NotEquals } test =>
+            SyntaxFactory.AreEquivalent(test.LeftOperand.Syntax, owner.Syntax) || SyntaxFactory.AreEquivalent(test.RightOperand.Syntax, owner.Syntax),
+        _ => false,
+    });
+
+    private static bool Changes(IOperation code, ISymbol variable) =>
+        code.Descendants().SelectMany(Targets).Any(target => SymbolEqualityComparer.Default.Equals(Symbol(target), variable));
+
+    private static IEnumerable<IOperation> Targets(IOperation operation) => operation switch
+    {
+        IAssignmentOperation assignment => assignment.Target.DescendantsAndSelf().Where(static part => part.Parent is ITupleOperation or IAssignmentOperation),
+        IIncrementOrDecrementOperation step => [step.Target],
+        IArgumentOperation { Parameter.RefKind: RefKind.Ref or RefKind.Out } argument => [argument.Value],
+        _ => [],
     };
 
     private static ISymbol? Symbol(IOperation operation) => operation switch

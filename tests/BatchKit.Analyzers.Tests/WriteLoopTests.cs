@@ -16,6 +16,7 @@ public sealed class WriteLoopTests
     [InlineData("foreach (var item in items) output.{|BK0002:Write|}(player, System.IO.File.ReadAllText(item));")]
     [InlineData("foreach (var item in items) await output.{|BK0002:WriteAsync|}(player, item).ConfigureAwait(false);")]
     [InlineData("foreach (var item in items) if (!output.{|BK0002:TryWrite|}(player, item)) break;")]
+    [InlineData("var pair = KeyValuePair.Create(player, 1); foreach (var item in items) { pair.ToString(); output.{|BK0002:Write|}(pair.Key, item); }")]
     [InlineData("var isFull = false; for (var i = 0; i < items.Count && !isFull; i++) { isFull = !output.{|BK0002:TryWrite|}(player, items[i]); }")]
     public Task A_loop_of_writes_to_one_handle_is_reported_once(string loop) => AnalyzerCheck.ReportsAsync<WriteLoopAnalyzer>(loop);
 
@@ -54,6 +55,10 @@ public sealed class WriteLoopTests
     [Theory]
     [InlineData("private void Run() { var next = player; void Turn() => next = OutputHandle.Named(\"next\"); foreach (var item in items) { output.Write(next, item); Turn(); } }")]
     [InlineData("private OutputHandle Next { get; set; } private void Run() { foreach (var item in items) { output.Write(Next, item); Next = OutputHandle.Named(item); } }")]
+    [InlineData("private void Run(IEnumerator<OutputHandle> players) { while (players.MoveNext()) output.Write(players.Current, \"x\"); }")]
+    [InlineData("private void Run(System.Data.IDataReader rows) { while (rows.Read()) output.Write(OutputHandle.Named((string)rows[\"name\"]), \"x\"); }")]
+    [InlineData("private void Run((OutputHandle, string)[] pairs) { OutputHandle next; string text; for (var i = 0; i < pairs.Length; i++) { (next, text) = pairs[i]; output.Write(next, text); } }")]
+    [InlineData("private sealed record Hero(OutputHandle Handle); private void Run(Hero? hero) { foreach (var item in items) { if (hero is null) break; output.Write(hero.Handle, item); } }")]
     public Task A_loop_whose_handle_changes_is_not_reported(string members) => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>(members);
 
     [Fact]

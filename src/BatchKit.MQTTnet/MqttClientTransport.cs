@@ -31,7 +31,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         options ??= new MqttClientTransportOptions();
         OptionsRules.ThrowIfInvalid(new MqttClientTransportOptionsValidator(), options);
         var window = new PublishWindow(options.PublishWindow);
-        var watch = new ClientWatch(client, window, options.ReceiveMaximum, options.ConnectionChanged, logger ?? NullLogger<MqttClientTransport>.Instance);
+        var watch = new ClientWatch(client, window, options.ReceiveMaximum, options.ConnectionChanged, TimeProvider.System, logger ?? NullLogger<MqttClientTransport>.Instance);
         window.Limit(options.ReceiveMaximum);
         var settings = new PublishSettings(options.QualityOfService, options.Retain, options.Expiry);
         _parts = new PublishParts(client, watch, window, new PropertyLists(), settings, options.AllowSystemTopics);

@@ -81,6 +81,28 @@ public sealed class ConnectionChangeTests : IAsyncLifetime
         Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], Changes.Select(change => change.State));
     }
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_lost_connection_is_reported_though_an_earlier_handler_keeps_its_end_to_itself(bool throws)
+    {
+        var client = _server.MakeClient();
+        client.DisconnectedAsync += _ => throws ? throw new InvalidOperationException("mine") : new TaskCompletionSource().Task;
+        using var transport = Make(client);
+        await _server.ConnectAsync(client, "ana");
+        await _server.Server.DisconnectClientAsync("ana", new MqttServerClientDisconnectOptions { ReasonCode = MqttDisconnectReasonCode.AdministrativeAction }).WithinDeadline();
+        await Until.TrueAsync(() => !client.IsConnected);
+
+        await Until.TrueAsync(async () =>
+        {
+            await Assert.ThrowsAsync<IOException>(() => transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("a"), Some.Producer(), 1, "one") }, TestContext.Current.CancellationToken).AsTask());
+            return Changes.Count == 2;
+        });
+
+        Assert.Equal(BrokerConnectionState.Lost, Changes[1].State);
+        Assert.Contains("DisconnectedAsync did not come", Changes[1].Reason, StringComparison.Ordinal);
+    }
+
     [Fact]
     public async Task A_connection_that_the_application_ends_itself_is_not_reported()
     {

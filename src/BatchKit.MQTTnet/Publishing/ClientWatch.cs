@@ -10,7 +10,11 @@ namespace BatchKit.MQTTnet.Publishing;
 /// <summary>Observes the connections of the application's client: numbers them, reads the broker's limits, and reports their changes.</summary>
 internal sealed class ClientWatch : IDisposable
 {
+    // How long the client has to tell of the end of a connection, once a send has met it. Its handlers run one after the other, and one of the application's that throws or hangs keeps the event from this one.
+    private static readonly TimeSpan TellingLimit = TimeSpan.FromSeconds(1);
+
     private readonly IMqttClient _client;
+    private readonly TimeProvider _timeProvider;
     private readonly PublishWindow _window;
     private readonly ILogger _logger;
     private readonly int _setting;
@@ -23,12 +27,17 @@ internal sealed class ClientWatch : IDisposable
     private string? _lost;
     // The same, until something is to be sent: it is not known then whether the application ended the connection.
     private string? _unclearEnd;
+    // While a connection is open as far as is known here, when a send first met its end.
+    private readonly Lock _lock = new();
+    private long? _untoldSince;
+    private volatile bool _isOpen;
     private int _connection;
     private uint _maxPacketBytes = uint.MaxValue;
 
-    public ClientWatch(IMqttClient client, PublishWindow window, int? receiveMaximum, Action<ConnectionChange>? changed, ILogger logger)
+    public ClientWatch(IMqttClient client, PublishWindow window, int? receiveMaximum, Action<ConnectionChange>? changed, TimeProvider timeProvider, ILogger logger)
     {
         _client = client;
+        _timeProvider = timeProvider;
         _window = window;
         _logger = GuardedLogger.Of(logger);
         _setting = window.Size;
@@ -56,6 +65,11 @@ internal sealed class ClientWatch : IDisposable
             // The client may have connected meanwhile.
             if (_client.IsConnected)
                 Open();
+        }
+
+        else if (fault is null)
+        {
+            fault = LoseUntold();
         }
 
         return new IOException(fault ?? "The application's MQTT client is not connected: call its ConnectAsync, because BatchKit does not connect it.");
@@ -95,10 +109,11 @@ internal sealed class ClientWatch : IDisposable
     {
         if (!occurrence.ClientWasConnected)
             return Task.CompletedTask;
+        _isOpen = false;
         var target = FindTarget(_client.Options);
         var mayBeOwn = occurrence is { Exception: null, Reason: MqttClientDisconnectReason.NormalDisconnection };
         var reason = mayBeOwn ? "The broker closed the connection, or the application ended it." : Describe(occurrence);
-        Volatile.Write(ref _lost, $"The application's MQTT client lost its connection to {target}. {reason} The application connects it again, because BatchKit does not.");
+        Volatile.Write(ref _lost, DescribeLoss(target, reason));
         if (mayBeOwn)
         {
             Volatile.Write(ref _unclearEnd, reason);
@@ -123,6 +138,31 @@ internal sealed class ClientWatch : IDisposable
         Open();
     }
 
+    private string? LoseUntold()
+    {
+        if (!_isOpen)
+            return null;
+        lock (_lock)
+        {
+            var now = _timeProvider.GetTimestamp();
+            _untoldSince ??= now;
+            if (!_isOpen || _timeProvider.GetElapsedTime(_untoldSince.Value, now) < TellingLimit)
+                return null;
+            _isOpen = false;
+        }
+
+        const string reason = "Its DisconnectedAsync did not come: an earlier handler of that event, which is the application's, has thrown or does not end.";
+        var target = FindTarget(_client.Options);
+        var fault = DescribeLoss(target, reason);
+        Volatile.Write(ref _lost, fault);
+        Lose(target, reason);
+        if (_client.IsConnected)
+            Restore();
+        return fault;
+    }
+
+    private static string DescribeLoss(string target, string reason) => $"The application's MQTT client lost its connection to {target}. {reason} The application connects it again, because BatchKit does not.";
+
     private void Lose(string target, string reason)
     {
         Log.ClientLost(_logger, target, reason);
@@ -135,6 +175,8 @@ internal sealed class ClientWatch : IDisposable
 
     private void Open()
     {
+        lock (_lock)
+            (_untoldSince, _isOpen) = (null, true);
         if (_changed is not null && Volatile.Read(ref _reporter) is null)
             Interlocked.CompareExchange(ref _reporter, new ConnectionReporter(_changed, "transport", FindTarget(_client.Options)), null);
         Volatile.Read(ref _reporter)?.Open();

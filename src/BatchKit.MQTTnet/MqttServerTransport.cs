@@ -23,8 +23,8 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     // MQTT 5, section 2.4.
     private const int LeastRefusal = 0x80;
 
-    // How long the application's handlers have for a message after a cancellation.
-    private static readonly TimeSpan HandlersPatience = TimeSpan.FromSeconds(1);
+    // How long the application's handlers have for a message after a cancellation. Well below the half second after which dispatch abandons a send: it would not learn what was injected, and send that again.
+    private static readonly TimeSpan HandlersPatience = TimeSpan.FromMilliseconds(200);
 
     private readonly MqttServer _server;
     private readonly MqttServerTransportOptions _options;
@@ -62,7 +62,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
 
     /// <summary>Injects the batches. Completes when the server has queued all messages for its subscribers.</summary>
     /// <remarks>
-    /// After a cancellation, a batch that was injected in part is injected again as a whole. A handler of the server, such as <c>InterceptingPublishAsync</c>, that keeps a message for longer than a second
+    /// After a cancellation, a batch that was injected in part is injected again as a whole. A handler of the server, such as <c>InterceptingPublishAsync</c>, that keeps a message for longer than 200 ms
     /// after that fails its batch alone.
     /// </remarks>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
@@ -113,7 +113,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     /// The messages. The server keeps references to them, to their payloads and to their lists for an unlimited time: never change them after the call.
     /// </param>
     /// <param name="cancellationToken">
-    /// Prevents further messages from being injected. A message is injected whole or not at all; one that a handler of the server keeps for longer than a second after the cancellation is injected when that handler ends.
+    /// Prevents further messages from being injected. A message is injected whole or not at all; one that a handler of the server keeps for longer than 200 ms after the cancellation is injected when that handler ends.
     /// </param>
     /// <returns>The results in the order of the messages, and the number of messages that the server dropped meanwhile.</returns>
     /// <exception cref="ArgumentException">A message is null; nothing is injected.</exception>

@@ -94,13 +94,53 @@ public sealed class MqttServerTransportTests : IAsyncLifetime
         await entered.Task.WithinDeadline();
         await cancellation.CancelAsync();
         await time.WaitForTimersAsync();
-        time.Advance(TimeSpan.FromSeconds(1));
+        time.Advance(TimeSpan.FromMilliseconds(200));
 
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => sending.WithinDeadline());
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => injecting.WithinDeadline());
         await SendAsync(transport, Some.Batch(Some.Group(), _producer, 2, "x"));
         Assert.Equal(1, transport.GetStatistics().InjectedMessages);
         released.SetResult();
+    }
+
+    [Fact]
+    public async Task An_interceptor_that_hangs_doubles_no_other_message_of_its_send()
+    {
+        var (entered, released) = (0, new TaskCompletionSource());
+        _server.Server.InterceptingPublishAsync += occurrence =>
+        {
+            if (occurrence.ApplicationMessage.Topic != "hangs")
+                return Task.CompletedTask;
+            Interlocked.Increment(ref entered);
+            return released.Task;
+        };
+        var (time, options) = (new ManualTimeProvider(), new OutputBufferOptions());
+        using var transport = new MqttServerTransport(_server.Server, timeProvider: time);
+        await using var buffer = new OutputBuffer(transport, options, timeProvider: time);
+        var subscriber = await Subscriber.StartAsync(_server, "fine");
+
+        using (buffer.BeginBufferingScope())
+        {
+            buffer.Write(OutputHandle.Named("fine"), "once");
+            buffer.Write(OutputHandle.Named("hangs"), "x");
+        }
+
+        await Until.TrueAsync(() => Volatile.Read(ref entered) == 1);
+        var timers = time.ArmedTimers;
+        time.Advance(options.SendTimeout);
+        await time.WaitForTimersAsync(timers + 1);
+        // On the pool, where what waits for a timer continues before the next one fires.
+        await Task.Run(() => time.Advance(TimeSpan.FromMilliseconds(500)));
+        await Until.TrueAsync(() =>
+        {
+            time.Advance(TimeSpan.FromMilliseconds(100));
+            return Volatile.Read(ref entered) == 2;
+        });
+        await _server.Server.InjectManyAsync(new[] { Messages.One("fine", "last") }).AsTask().WithinDeadline();
+        await subscriber.WaitForMessagesAsync(2);
+        released.SetResult();
+
+        Assert.Equal(["once", "last"], subscriber.Texts);
     }
 
     [Fact]

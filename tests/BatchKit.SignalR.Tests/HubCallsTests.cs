@@ -59,6 +59,28 @@ public sealed class HubCallsTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_slow_call_is_not_given_up_for_later_ones_that_the_client_has_answered()
+    {
+        var (members, client) = (new HubMembers(), CreateClient());
+        members.Add(client);
+
+        _calls.Begin(client, "other", "slow");
+        for (var call = 1; call <= 1000; call++)
+        {
+            _calls.Begin(client, "other", $"{call}");
+            await _calls.SetResultAsync("client", CompletionMessage.Empty($"{call}")).WithinDeadline();
+        }
+
+        _calls.Begin(client, "other", "last");
+
+        Assert.Equal(["slow", "last"], client.Asked);
+        Assert.True(_calls.TryGetReturnType("slow", out _));
+        await _calls.EndAsync(client).WithinDeadline();
+        Assert.Equal(0, _transport.Texts.Count(static text => text.Contains("unanswered", StringComparison.Ordinal)));
+        Assert.Empty(client.Asked);
+    }
+
+    [Fact]
     public async Task A_result_from_a_connection_that_was_not_asked_is_malformed()
     {
         using var ending = new CancellationTokenSource();

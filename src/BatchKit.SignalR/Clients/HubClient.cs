@@ -1,4 +1,3 @@
-using System.Collections.Concurrent;
 using BatchKit.SignalR.Records;
 using Microsoft.AspNetCore.SignalR;
 
@@ -55,8 +54,8 @@ internal sealed class HubClient
     /// <summary>False once it has disconnected: it joins no more groups. Guarded by <see cref="Groups"/>.</summary>
     public bool IsConnected { get; set; } = true;
 
-    /// <summary>The calls of other servers that it may not have answered yet, the oldest first.</summary>
-    public ConcurrentQueue<string> Asked { get; } = [];
+    /// <summary>The calls of other servers that it has not answered, the oldest first. Guarded by itself.</summary>
+    public LinkedList<string> Asked { get; } = new();
 
     /// <summary>Queues a run. The send writes it when it has queued all its runs.</summary>
     /// <remarks>What one send has for a client that is not far behind is taken whole, however large it is. A send that has not ended waits for the client, so what it has queued does not count for another one.</remarks>

@@ -18,7 +18,7 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
     private readonly ClientResults _results = new();
 
     // What other servers asked the clients of this one.
-    private readonly ConcurrentDictionary<string, (string Server, HubClient Client)> _asked = new(StringComparer.Ordinal);
+    private readonly ConcurrentDictionary<string, AskedCall> _asked = new(StringComparer.Ordinal);
     private long _lastCall;
 
     /// <summary>Invokes a client method, and returns its result. The client is null when the connection is not on this server.</summary>
@@ -88,7 +88,7 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
     {
         if (_results.TryComplete(connectionId, result) || result.InvocationId is not { } id)
             return Task.CompletedTask;
-        if (!_asked.TryGetValue(id, out var asked) || asked.Client.Connection.ConnectionId != connectionId || !_asked.TryRemove(id, out _))
+        if (!_asked.TryGetValue(id, out var asked) || asked.Client.Connection.ConnectionId != connectionId || !TryTake(id, out _))
             return Task.CompletedTask;
         return AnswerAsync(asked.Server, asked.Client, result);
     }
@@ -98,13 +98,11 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
     {
         if (server == output.Server)
             return;
-        _asked[id] = (server, client);
-        client.Asked.Enqueue(id);
-        if (client.Asked.Count > MaxAskedOfClient && client.Asked.TryDequeue(out var oldest) && _asked.TryRemove(oldest, out var unanswered))
+        if (Add(new AskedCall(server, client, new LinkedListNode<string>(id))) is { } oldest && TryTake(oldest, out var unanswered))
             Post(unanswered.Server, client, client.Connection.Protocol, CompletionMessage.WithError(oldest, $"Connection '{client.Connection.ConnectionId}' has left {MaxAskedOfClient} later calls unanswered."));
         if (IsConnected(client))
             Acknowledge(server, id);
-        else if (_asked.TryRemove(id, out _))
+        else if (TryTake(id, out _))
             Post(server, client, client.Connection.Protocol, CreateEndOf(client, id));
     }
 
@@ -131,10 +129,13 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
     /// <summary>Tells the servers that asked a client that it has gone.</summary>
     public async Task EndAsync(HubClient client)
     {
-        foreach (var (id, (server, asked)) in _asked)
+        string[] unanswered;
+        lock (client.Asked)
+            unanswered = [.. client.Asked];
+        foreach (var id in unanswered)
         {
-            if (ReferenceEquals(asked, client) && _asked.TryRemove(id, out _))
-                await AnswerAsync(server, client, CreateEndOf(client, id)).ConfigureAwait(false);
+            if (TryTake(id, out var call))
+                await AnswerAsync(call.Server, client, CreateEndOf(client, id)).ConfigureAwait(false);
         }
     }
 
@@ -162,6 +163,28 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
             }
         }
 
+        return true;
+    }
+
+    /// <returns>The client's oldest call, when it has too many; otherwise null.</returns>
+    private string? Add(AskedCall call)
+    {
+        var asked = call.Client.Asked;
+        lock (asked)
+        {
+            // A transport may deliver a call twice.
+            if (_asked.TryAdd(call.Place.Value, call))
+                asked.AddLast(call.Place);
+            return asked.Count > MaxAskedOfClient ? asked.First!.Value : null;
+        }
+    }
+
+    private bool TryTake(string id, [NotNullWhen(true)] out AskedCall? call)
+    {
+        if (!_asked.TryRemove(id, out call))
+            return false;
+        lock (call.Client.Asked)
+            call.Client.Asked.Remove(call.Place);
         return true;
     }
 
@@ -240,6 +263,9 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
     }
 
     private string CreateId() => $"{output.Server}-{Interlocked.Increment(ref _lastCall)}";
+
+    /// <summary>What another server asked a client, and its place among that client's calls.</summary>
+    private sealed record AskedCall(string Server, HubClient Client, LinkedListNode<string> Place);
 
     /// <summary>Knows the types of the results that this server waits for.</summary>
     private sealed class ResultBinder(ClientResults results) : IInvocationBinder

@@ -285,7 +285,10 @@ internal sealed class RabbitMqClosings(TimeProvider timeProvider)
     public void Start(IChannel channel) => Add(RabbitMqEnd.EndAsync(channel, timeProvider));
 
     /// <summary>Closes the connection that an abandoned attempt may still open.</summary>
-    public void Start(Task<OpenChannel> attempt) => Add(CloseLateAsync(attempt));
+    public void Start(Task<OpenChannel> attempt) => Start(attempt, open => CloseAsync(open.Connection, open.Channel, open.Leave));
+
+    /// <summary>Ends what an abandoned attempt may still open.</summary>
+    public void Start<T>(Task<T> attempt, Func<T, Task> end) => Add(EndLateAsync(attempt, end));
 
     /// <summary>Waits until all connections are closed, at most for the limit.</summary>
     public async Task WaitAsync(TimeSpan limit)
@@ -305,12 +308,11 @@ internal sealed class RabbitMqClosings(TimeProvider timeProvider)
         }
     }
 
-    private async Task CloseLateAsync(Task<OpenChannel> attempt)
+    private static async Task EndLateAsync<T>(Task<T> attempt, Func<T, Task> end)
     {
-        await attempt.ContinueWith(static _ => { }, CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default)
-            .ConfigureAwait(false);
+        await ((Task)attempt).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         if (attempt.IsCompletedSuccessfully)
-            await CloseAsync(attempt.Result.Connection, attempt.Result.Channel, attempt.Result.Leave).ConfigureAwait(false);
+            await end(await attempt.ConfigureAwait(false)).ConfigureAwait(false);
         else
             _ = attempt.Exception;
     }

@@ -45,6 +45,7 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
     private volatile bool _hasJoins;
 
     /// <summary>Listens for confirmations, when the send is the connection's first one with a join or output for groups.</summary>
+    /// <exception cref="TimeoutException">The broker did not answer.</exception>
     public ValueTask PrepareAsync(OpenChannel open, ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken) =>
         !_isEnabled || IsListening(open) || !ConcernsGroups(batches.Span) ? default : ListenAsync(open, cancellationToken);
 
@@ -246,12 +247,27 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
             if (IsListening(open))
                 return;
             var earlier = _listener;
-            _listener = await CreateListenerAsync(open, cancellationToken).ConfigureAwait(false);
+            _listener = await CreateListenerInTimeAsync(open, cancellationToken).ConfigureAwait(false);
             End(earlier);
         }
         finally
         {
             _listening.Release();
+        }
+    }
+
+    // Calls of the client may never end when their connection is lost (version 7.2.2, issues 1968 and 1976), and other sends wait for this one.
+    private async Task<Listener> CreateListenerInTimeAsync(OpenChannel open, CancellationToken cancellationToken)
+    {
+        var attempt = CreateListenerAsync(open, cancellationToken);
+        try
+        {
+            return await attempt.WaitAsync(options.PublishTimeout, timeProvider, cancellationToken).ConfigureAwait(false);
+        }
+        catch
+        {
+            _closings.Start(attempt, listener => RabbitMqEnd.EndAsync(listener.Channel, timeProvider));
+            throw;
         }
     }
 
@@ -281,18 +297,16 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
     // Not awaited: a send waits, and all others wait for it. The client may take long to end a channel whose connection was lost.
     private void End(Listener? listener)
     {
-        if (listener?.Own is { } channel)
-            _closings.Start(channel);
+        if (listener is not null)
+            _closings.Start(listener.Channel);
     }
 
     /// <summary>Gets the nodes' confirmations over one connection.</summary>
-    private sealed class Listener(OpenChannel owner, IChannel? channel, string? key, RabbitMqGroupRouting routing) : AsyncDefaultBasicConsumer(channel ?? owner.Channel)
+    private sealed class Listener(OpenChannel owner, IChannel channel, string? key, RabbitMqGroupRouting routing) : AsyncDefaultBasicConsumer(channel)
     {
         private volatile bool _hasEnded;
 
         public OpenChannel Owner => owner;
-
-        public IChannel? Own => channel;
 
         public string? Key => key;
 

@@ -92,7 +92,18 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
         var open = _options.FailFast ? _connection.GetOpen() : await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
         if (GroupHold is { } hold)
             await hold.WaitAsync(cancellationToken).ConfigureAwait(false);
-        await _groups.PrepareAsync(open, batches, cancellationToken).ConfigureAwait(false);
+        try
+        {
+            await _groups.PrepareAsync(open, batches, cancellationToken).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (exception is TimeoutException or OperationCanceledException)
+        {
+            // Its connection may seem open and never answer again.
+            _connection.Discard(open, NotConfirmed);
+            cancellationToken.ThrowIfCancellationRequested();
+            throw new IOException(Late().Reason, exception);
+        }
+
         var frames = FramePlan.Create(batches, _limit.Bytes, _options.DestinationNode, _signer, _groups.IsCertain(open));
         if (_wasExchangeMissing)
             ThrowIfUnbound(frames);

@@ -27,6 +27,32 @@ public sealed class HangingClientTests(RabbitMqFixture fixture)
         await EndsInTimeAsync(transport.DisposeAsync().AsTask());
     }
 
+    [Theory]
+    [InlineData("is cancelled")]
+    [InlineData("is late")]
+    public async Task Output_for_groups_goes_on_although_a_send_asked_for_a_channel_that_never_opens(string send)
+    {
+        var server = await fixture.GetAsync();
+        var client = new HangingClient(server, server.Port);
+        var transport = new RabbitMqTransport(Options(client), _clock);
+        Assert.Null(await transport.FindFaultAsync(CancellationToken.None));
+        using var cancellation = new CancellationTokenSource();
+
+        var asked = client.HangOpens();
+        var sending = SendAsync(transport, cancellation.Token);
+        await asked.WithinDeadline();
+        if (send == "is cancelled")
+            await cancellation.CancelAsync();
+        else
+            await EndsInTimeAsync(sending);
+        var failure = await Record.ExceptionAsync(() => sending.WithinDeadline());
+
+        Assert.Equal(send == "is cancelled", failure is OperationCanceledException);
+        Assert.Equal(send == "is late", failure is IOException);
+        await SendAsync(transport).WithinDeadline();
+        await EndsInTimeAsync(transport.DisposeAsync().AsTask());
+    }
+
     [Fact]
     public async Task A_transport_is_disposed_of_although_a_channel_never_ends()
     {
@@ -109,8 +135,8 @@ public sealed class HangingClientTests(RabbitMqFixture fixture)
         return isSo();
     });
 
-    private static Task SendAsync(RabbitMqTransport transport) =>
-        transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "a") }, CancellationToken.None).AsTask();
+    private static Task SendAsync(RabbitMqTransport transport, CancellationToken cancellationToken = default) =>
+        transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "a") }, cancellationToken).AsTask();
 
     // False until the transport has noticed that its connection is lost.
     private static async Task<bool> TrySendAsync(RabbitMqTransport transport)

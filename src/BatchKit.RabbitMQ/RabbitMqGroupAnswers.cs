@@ -1,4 +1,5 @@
 using System.Globalization;
+using BatchKit.Transports;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
 
@@ -91,7 +92,7 @@ internal sealed class RabbitMqGroupAnswers(RabbitMqConnector connector, RabbitMq
     private async Task<IChannel> OpenAsync(CancellationToken cancellationToken)
     {
         Discard();
-        var attempt = OpenAsync();
+        var attempt = CallerContext.RunWithout(OpenAsync);
         try
         {
             var open = await attempt.WaitAsync(limit, timeProvider, cancellationToken).ConfigureAwait(false);

@@ -21,6 +21,29 @@ internal sealed class RabbitMqGroupBinder(
     /// <returns>Why the connection must be replaced; null when it was cancelled.</returns>
     public async Task<string?> RunAsync(IConnection connection, int node, CancellationToken cancellationToken)
     {
+        var binding = Task.Run(() => BindAsync(connection, node, cancellationToken), CancellationToken.None);
+        try
+        {
+            return await binding.WaitAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException)
+        {
+            bindings.TakeAll();
+            // Calls of the client may never end when their connection is lost (version 7.2.2, issues 1968 and 1976). What waits for one then is left to itself.
+            await ((Task)binding).WaitAsync(ClosingLimit, timeProvider, CancellationToken.None).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            return null;
+        }
+        finally
+        {
+            // Until the next connection nothing binds, and no send may wait for that, least of all one of a buffer with another broker.
+            bindings.TakeAll();
+            await answers.CloseAsync(ClosingLimit).ConfigureAwait(false);
+        }
+    }
+
+    // When it was cancelled, the bindings may be those of the next connection.
+    private async Task<string?> BindAsync(IConnection connection, int node, CancellationToken cancellationToken)
+    {
         IChannel? channel = null;
         try
         {
@@ -31,7 +54,7 @@ internal sealed class RabbitMqGroupBinder(
                     channel ??= await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
                     await WorkAsync(channel, node, cancellationToken).ConfigureAwait(false);
                 }
-                catch (OperationInterruptedException refusal) when (connection.IsOpen && bindings.TryRefuse())
+                catch (OperationInterruptedException refusal) when (connection.IsOpen && !cancellationToken.IsCancellationRequested && bindings.TryRefuse())
                 {
                     Log.GroupsNotBound(logger, topology.Queue(node), refusal.ShutdownReason?.ReplyText ?? FailureText.MessageOf(refusal));
                     await RabbitMqEnd.EndAsync(channel!, timeProvider).ConfigureAwait(false);
@@ -49,12 +72,9 @@ internal sealed class RabbitMqGroupBinder(
         }
         finally
         {
-            // Until the next connection nothing binds, and no send may wait for that, least of all one of a buffer with another broker.
-            bindings.TakeAll();
-            // An own connection ends now, with its channels and queues. A broker that does not answer must not hold up the receiver's stop.
+            // An own connection ends now, with its channels and queues.
             if (channel is not null && answers.SharesConnection)
-                await EndAsync(channel).WaitAsync(ClosingLimit, timeProvider, CancellationToken.None).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-            await answers.CloseAsync(ClosingLimit).ConfigureAwait(false);
+                await EndAsync(channel).ConfigureAwait(false);
         }
     }
 
@@ -80,6 +100,7 @@ internal sealed class RabbitMqGroupBinder(
                 lingered = timeProvider.GetTimestamp();
             var work = bindings.Take(ages);
             await topology.BindGroupsAsync(channel, node, work.Bound, work.Unbound, cancellationToken).ConfigureAwait(false);
+            cancellationToken.ThrowIfCancellationRequested();
             if (bindings.Finish(out var next))
                 await topology.GiveUpAllAsync(channel, node, cancellationToken).ConfigureAwait(false);
             await answers.ReplyAsync(node, work.Replies, cancellationToken).ConfigureAwait(false);
@@ -101,6 +122,7 @@ internal sealed class RabbitMqGroupBinder(
     private async Task GoToAllAsync(IChannel channel, int node, CancellationToken cancellationToken)
     {
         await topology.TakeAllAsync(channel, node, cancellationToken).ConfigureAwait(false);
+        cancellationToken.ThrowIfCancellationRequested();
         bindings.TakeAll();
     }
 

@@ -204,9 +204,7 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
         var binding = Task.CompletedTask;
         try
         {
-            if (_options.DeclareTopology)
-                await open.Channel.BasicConsumeAsync(Queue, autoAck: false, consumer, _lifetime.Stopping).ConfigureAwait(false);
-            else if (!await RabbitMqTopology.TryConsumeGivenAsync(open.Channel, Queue, exclusive, consumer, _lifetime.Stopping).ConfigureAwait(false))
+            if (!await ConsumeInTimeAsync(open, consumer, exclusive).ConfigureAwait(false))
                 return null;
             _failures = 0;
             _lifetime.Log.Receiving(Queue, _connection.Target);
@@ -225,6 +223,29 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
                 await ReleaseAsync(lease).ConfigureAwait(false);
             _connection.Discard(open, _lifetime.Stopping.IsCancellationRequested ? null : "The receiver's consumer ended.");
         }
+    }
+
+    // The client's calls may never end when their connection is lost; see RabbitMqCheck.
+    private async Task<bool> ConsumeInTimeAsync(OpenChannel open, RabbitMqConsumer consumer, bool exclusive)
+    {
+        var consuming = ConsumeAsync(open.Channel, consumer, exclusive);
+        try
+        {
+            return await consuming.WaitAsync(_options.ConnectTimeout, _timeProvider, _lifetime.Stopping).ConfigureAwait(false);
+        }
+        catch (TimeoutException exception)
+        {
+            _ = consuming.ContinueWith(static late => late.Exception, TaskScheduler.Default);
+            throw new TimeoutException(FailureText.MessageOf(_connection.Explain(exception)), exception);
+        }
+    }
+
+    private async Task<bool> ConsumeAsync(IChannel channel, RabbitMqConsumer consumer, bool exclusive)
+    {
+        if (!_options.DeclareTopology)
+            return await RabbitMqTopology.TryConsumeGivenAsync(channel, Queue, exclusive, consumer, _lifetime.Stopping).ConfigureAwait(false);
+        await channel.BasicConsumeAsync(Queue, autoAck: false, consumer, _lifetime.Stopping).ConfigureAwait(false);
+        return true;
     }
 
     private async Task BindGroupsAsync(OpenChannel open, RabbitMqConsumer consumer, CancellationToken cancellationToken)

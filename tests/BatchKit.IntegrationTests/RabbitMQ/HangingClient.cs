@@ -10,16 +10,17 @@ internal sealed class HangingClient
     private readonly ConnectionFactory _factory;
     private readonly TaskCompletionSource<IChannel> _never = new();
     private readonly Lock _lock = new();
-    private readonly List<Hangs> _connections = [];
+    private readonly List<HangingConnection> _connections = [];
+    private string? _hangingMethod;
+    private int _callsBefore;
+    private TaskCompletionSource? _called;
 
     public HangingClient(RabbitMqServer server, int port)
     {
         _factory = new ConnectionFactory { Uri = server.Address, Port = port, AutomaticRecoveryEnabled = false };
         Factory = Interceptor<IConnectionFactory>.Of(
-            _factory, (method, call) => method == nameof(IConnectionFactory.CreateConnectionAsync) ? CreateConnectionAsync((Task<IConnection>)call()!) : call());
+            _factory, (method, _, call) => method.Name == nameof(IConnectionFactory.CreateConnectionAsync) ? CreateConnectionAsync((Task<IConnection>)call()!) : call());
     }
-
-    public IConnectionFactory Factory { get; }
 
     /// <summary>From now on no channel of the connections that there are ever ends.</summary>
     public void HangEnds() => ForEach(static hangs => hangs.Ends = true);
@@ -32,7 +33,33 @@ internal sealed class HangingClient
             return Task.WhenAny(_connections.Select(static hangs => hangs.Asked.Task));
     }
 
-    private void ForEach(Action<Hangs> hang)
+    /// <summary>One call of a method of a connection or a channel never ends, whichever it is of. A test knows when it is made.</summary>
+    /// <param name="method">The method's name.</param>
+    /// <param name="call">Which of its calls from now on; 1 is the next.</param>
+    public Task HangCall(string method, int call)
+    {
+        lock (_lock)
+        {
+            (_hangingMethod, _callsBefore, _called) = (method, call - 1, new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously));
+            return _called.Task;
+        }
+    }
+
+    private static Task<T> Never<T>() => new TaskCompletionSource<T>().Task;
+
+    private bool Hangs(MethodInfo method)
+    {
+        lock (_lock)
+        {
+            if (method.Name != _hangingMethod || _callsBefore-- > 0)
+                return false;
+            _hangingMethod = null;
+            _called!.SetResult();
+            return true;
+        }
+    }
+
+    private void ForEach(Action<HangingConnection> hang)
     {
         lock (_lock)
             _connections.ForEach(hang);
@@ -40,15 +67,15 @@ internal sealed class HangingClient
 
     private async Task<IConnection> CreateConnectionAsync(Task<IConnection> creating)
     {
-        var hangs = new Hangs();
+        var hangs = new HangingConnection();
         var connection = Interceptor<IConnection>.Of(
-            await creating, (method, call) => method == nameof(IConnection.CreateChannelAsync) ? CreateChannelAsync(call, hangs) : call());
+            await creating, (method, _, call) => method.Name != nameof(IConnection.CreateChannelAsync) ? call() : Hangs(method) ? Never<IChannel>() : CreateChannelAsync(call, hangs));
         lock (_lock)
             _connections.Add(hangs);
         return connection;
     }
 
-    private async Task<IChannel> CreateChannelAsync(Func<object?> call, Hangs hangs)
+    private async Task<IChannel> CreateChannelAsync(Func<object?> call, HangingConnection hangs)
     {
         if (hangs.Opens)
         {
@@ -56,16 +83,17 @@ internal sealed class HangingClient
             return await _never.Task;
         }
 
-        return Interceptor<IChannel>.Of(await (Task<IChannel>)call()!, (method, inner) => method switch
+        return Interceptor<IChannel>.Of(await (Task<IChannel>)call()!, (method, _, inner) => method.Name switch
         {
             nameof(IChannel.CloseAsync) when hangs.Ends => _never.Task,
             nameof(IAsyncDisposable.DisposeAsync) when hangs.Ends => new ValueTask(_never.Task),
+            nameof(IChannel.BasicConsumeAsync) when Hangs(method) => Never<string>(),
             _ => inner(),
         });
     }
 
     /// <summary>Which calls of a connection hang.</summary>
-    private sealed class Hangs
+    private sealed class HangingConnection
     {
         public volatile bool Ends;
         public volatile bool Opens;
@@ -73,14 +101,14 @@ internal sealed class HangingClient
         public TaskCompletionSource Asked { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
     }
 
-    /// <summary>Passes each call on through a function, which gets the method's name.</summary>
+    /// <summary>Passes each call on through a function, which gets the method and its arguments.</summary>
     private class Interceptor<T> : DispatchProxy
         where T : class
     {
         private T _inner = null!;
-        private Func<string, Func<object?>, object?> _intercept = null!;
+        private Func<MethodInfo, object?[], Func<object?>, object?> _intercept = null!;
 
-        public static T Of(T inner, Func<string, Func<object?>, object?> intercept)
+        public static T Of(T inner, Func<MethodInfo, object?[], Func<object?>, object?> intercept)
         {
             var proxy = Create<T, Interceptor<T>>();
             var self = (Interceptor<T>)(object)proxy;
@@ -89,6 +117,6 @@ internal sealed class HangingClient
         }
 
         protected override object? Invoke(MethodInfo? targetMethod, object?[]? args) =>
-            _intercept(targetMethod!.Name, () => targetMethod.Invoke(_inner, BindingFlags.DoNotWrapExceptions, binder: null, args, culture: null));
+            _intercept(targetMethod!, args!, () => targetMethod!.Invoke(_inner, BindingFlags.DoNotWrapExceptions, binder: null, args, culture: null));
     }
 }

@@ -2,6 +2,7 @@ using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.Transports;
+using RabbitMQ.Client;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
@@ -121,6 +122,52 @@ public sealed class HangingClientTests(RabbitMqFixture fixture)
         await RabbitMqEnds.SendLinesAsync(transport, count: 1);
 
         await PassesUntilAsync(() => arrived.MessageCount == 1 && receiver.Fault is null);
+    }
+
+    [Fact]
+    public async Task A_receiver_connects_again_although_the_channel_that_binds_its_groups_never_opens()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var client = new HangingClient(server, proxy.Port);
+        var options = Options(client);
+        var arrived = new CollectingTransport();
+        await using var receiver = new RabbitMqReceiver(options, RabbitMqEnds.Node, new BatchReceiver(arrived), _clock);
+        await using var transport = new RabbitMqTransport(RabbitMqSome.Options(server, sending => sending.Prefix = options.Prefix));
+
+        // Its own is the first, and the one for the lease of its number the second.
+        var asked = client.HangCall(nameof(IConnection.CreateChannelAsync), call: 3);
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await asked.WithinDeadline();
+        proxy.ResetAll();
+        await RabbitMqEnds.SendLinesAsync(transport, count: 1);
+
+        await PassesUntilAsync(() => arrived.MessageCount == 1 && receiver.Fault is null);
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_receiver_connects_again_when_it_is_never_told_that_it_consumes(bool declares)
+    {
+        var server = await fixture.GetAsync();
+        var client = new HangingClient(server, server.Port);
+        var options = Options(client);
+        await using var transport = new RabbitMqTransport(RabbitMqSome.Options(server, sending => sending.Prefix = options.Prefix));
+        await using (await RabbitMqEnds.StartAsync(options, new CollectingTransport()))
+            options.DeclareTopology = declares;
+        var arrived = new CollectingTransport();
+        await using var receiver = new RabbitMqReceiver(options, RabbitMqEnds.Node, new BatchReceiver(arrived), _clock);
+
+        // One that declares consumes the lease of its number first.
+        var asked = client.HangCall(nameof(IChannel.BasicConsumeAsync), call: declares ? 2 : 1);
+        var starting = receiver.StartAsync(CancellationToken.None);
+        await asked.WithinDeadline();
+        await EndsInTimeAsync(starting);
+        await PassesUntilAsync(() => receiver.Fault is null);
+        await RabbitMqEnds.SendLinesAsync(transport, count: 1);
+
+        await PassesUntilAsync(() => arrived.MessageCount == 1);
     }
 
     private static RabbitMqOptions Options(HangingClient client) =>

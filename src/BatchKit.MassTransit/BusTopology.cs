@@ -56,6 +56,9 @@ internal abstract class BusTopology(MassTransitOptions options)
 /// <summary>RabbitMQ: the direct exchange and the keys of <c>BatchKit.RabbitMQ</c>, so that nodes of both packages reach each other.</summary>
 internal sealed class RabbitMqTopology : BusTopology
 {
+    // How long the broker may take to answer a check on the application's bus, which has no setting for it.
+    private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(5);
+
     private readonly Uri _direct;
 
     // An exchange, not a queue: for a queue address MassTransit declares the queue when it sends, which would re-create the queue of a node that is gone.
@@ -83,7 +86,9 @@ internal sealed class RabbitMqTopology : BusTopology
         }
 
         queue.ConfigureChannel(channel => channel.UseFilter(new LostAnswerFilter(run)));
-        queue.ConfigureChannel(channel => channel.UseFilter(new TopologyCheckFilter(run, Options.MaxFrameBytes, Options.TopologyCheckInterval, broker => DeclareAsync(broker, node), lease)));
+        var limit = Options.RabbitMq?.ConnectTimeout ?? AnswerLimit;
+        queue.ConfigureChannel(channel => channel.UseFilter(
+            new TopologyCheckFilter(run, Options.MaxFrameBytes, Options.TopologyCheckInterval, limit, broker => DeclareAsync(broker, node), lease)));
         foreach (var key in GetKeys(node))
         {
             queue.Bind(DirectName, binding =>
@@ -174,101 +179,6 @@ internal sealed class LostAnswerFilter(EndpointRun run) : IFilter<ChannelContext
         }
 
         await receiving.ConfigureAwait(false);
-    }
-}
-
-/// <summary>While an endpoint receives, declares its exchanges and bindings again at an interval, and starts it again when the broker delivers nothing, because the broker reports neither.</summary>
-/// <remarks>
-/// It never declares a missing queue: the endpoint's consumer would not belong to the new queue. A cluster may end a deletion after it has ended the consumer. It then deletes the queue
-/// that the endpoint has declared meanwhile, and does not notify the new consumer. MassTransit declares and consumes again when the channel ends.
-/// </remarks>
-internal sealed class TopologyCheckFilter(EndpointRun run, int maxFrameBytes, TimeSpan interval, Func<IChannel, Task<uint>> declare, Func<IConnection, Task> lease) : IFilter<ChannelContext>
-{
-    private const ushort NotFound = 404;
-
-    public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
-    {
-        using var ended = new CancellationTokenSource();
-        // Before anything is sent over the connection, so that it sees each alarm.
-        _ = RabbitMqAlarm.Of(context.ConnectionContext.Connection);
-        await LeaseAsync(context.ConnectionContext.Connection).ConfigureAwait(false);
-        var checking = CheckAsync(context, ended.Token);
-        try
-        {
-            await next.Send(context).ConfigureAwait(false);
-        }
-        finally
-        {
-            // A check that the broker does not answer must not keep the endpoint from starting again.
-            await ended.CancelAsync().ConfigureAwait(false);
-            await checking.WaitAsync(LostAnswerFilter.CloseLimit, run.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        }
-    }
-
-    public void Probe(ProbeContext context) => context.CreateFilterScope("topologyCheck");
-
-    // The first lease over this connection. If it fails, the checks try again.
-    private async Task LeaseAsync(IConnection connection)
-    {
-        try
-        {
-            await lease(connection).ConfigureAwait(false);
-        }
-        catch (NodeTakenException exception)
-        {
-            run.SetTopologyFault(FailureText.MessageOf(exception));
-        }
-        catch (Exception exception)
-        {
-            run.SetTopologyFault($"The node's number can't be leased: {RabbitMqClosing.Explain(exception) ?? FailureText.MessageOf(exception)}");
-        }
-    }
-
-    // The application's bus may have any limit.
-    private string? FindLimit(IConnection connection) => connection.Endpoint.MaxInboundMessageBodySize is var limit && limit < maxFrameBytes
-        ? $"{nameof(MassTransitOptions.MaxFrameBytes)} ({maxFrameBytes}) is above MaxInboundMessageBodySize ({limit}) of the bus's connection, which ends with each larger frame that comes. Raise the one, or lower the other."
-        : null;
-
-    private async Task CheckAsync(ChannelContext context, CancellationToken ended)
-    {
-        var connection = context.ConnectionContext.Connection;
-        await Task.Delay(interval, run.TimeProvider, ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        while (!ended.IsCancellationRequested && context.Channel.IsOpen)
-        {
-            try
-            {
-                RabbitMqAlarm.Of(connection).ThrowIfRaised();
-                // A channel of its own, because the broker closes a channel on which a declaration fails.
-                var channel = await connection.CreateChannelAsync(cancellationToken: ended).ConfigureAwait(false);
-                uint waiting;
-                await using (RabbitMqEnd.AtEnd(channel, run.TimeProvider).ConfigureAwait(false))
-                    waiting = await declare(channel).ConfigureAwait(false);
-                await lease(connection).ConfigureAwait(false);
-                var isStalled = run.Deliveries.IsStalled(waiting);
-                var heldChecks = run.Deliveries.CountHeldChecks();
-                run.SetTopologyFault(
-                    isStalled ? DeliveryWatch.Describe(waiting) : heldChecks > 0 ? DeliveryWatch.DescribeHeld(waiting, interval) : FindLimit(connection), isRepeat: heldChecks > 1);
-                if (isStalled)
-                    await LostAnswerFilter.AbortAsync(context, run).ConfigureAwait(false);
-            }
-            catch (OperationInterruptedException exception) when (connection.IsOpen)
-            {
-                run.SetTopologyFault(exception.ShutdownReason?.ReplyText ?? FailureText.MessageOf(exception));
-                // Only the queue can be missing, because the exchanges have been declared.
-                if (exception.ShutdownReason?.ReplyCode == NotFound)
-                    await LostAnswerFilter.AbortAsync(context, run).ConfigureAwait(false);
-            }
-            catch (Exception exception) when (exception is NodeTakenException or RabbitMqAlarmException)
-            {
-                run.SetTopologyFault(FailureText.MessageOf(exception));
-            }
-            catch (Exception)
-            {
-                // The connection is about to end, or the broker is slow. MassTransit detects which.
-            }
-
-            await Task.Delay(interval, run.TimeProvider, ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        }
     }
 }
 

@@ -109,7 +109,7 @@ public sealed class MassTransitOptions : IValidatableObject
 
     /// <summary>
     /// How often the receiver checks on RabbitMQ that the exchanges and bindings exist, and declares deleted ones again; 5 s by default. One that has other arguments
-    /// becomes its <see cref="MassTransitReceiver.Fault"/>. When frames wait at two checks and none came in between although the receiver was receiving none, its endpoint starts again.
+    /// becomes its <see cref="MassTransitReceiver.Fault"/>, and so does a check that the broker does not answer. When frames wait at two checks and none came in between although the receiver was receiving none, its endpoint starts again.
     /// Not used on other buses.
     /// </summary>
     [TimeSpanRange("00:00:00.100", "01:00:00")]

@@ -18,13 +18,7 @@ public sealed class LostAnswerTests(RabbitMqFixture fixture)
     [Fact]
     public async Task A_receiver_that_is_not_told_of_its_channels_end_consumes_again()
     {
-        var server = await fixture.GetAsync();
-        var user = server.Address.UserInfo.Split(':');
-        var bus = Bus.Factory.CreateUsingRabbitMq(configure => configure.Host(server.Host, (ushort)server.Port, "/", host =>
-        {
-            host.Username(user[0]);
-            host.Password(user[1]);
-        }));
+        var bus = CreateBus(await fixture.GetAsync());
         var options = new MassTransitOptions { Prefix = Some.Name("mt") };
         var topology = new UntoldTopology(options, seemsOpen: false);
 
@@ -49,6 +43,48 @@ public sealed class LostAnswerTests(RabbitMqFixture fixture)
         });
     }
 
+    [Theory]
+    [InlineData(1)]
+    [InlineData(2)]
+    public async Task A_check_that_is_answered_late_is_a_fault_and_holds_up_no_frame(int lease)
+    {
+        var bus = CreateBus(await fixture.GetAsync());
+        var options = new MassTransitOptions { Prefix = Some.Name("mt") };
+        var (topology, clock, received) = (new LateTopology(options, lease), new ManualTimeProvider(), new CollectingTransport());
+        var connection = new BusConnection(bus, options, new ConnectionAge(TimeProvider.System)) { Topology = topology };
+        await bus.StartAsync().WithinDeadline();
+        await using (var receiver = new MassTransitReceiver(connection, new NodeNumber(1), new BatchReceiver(received), clock, logger: null))
+        await using (var transport = new MassTransitTransport(connection, timeProvider: null))
+        await using (var output = new OutputBuffer(transport))
+        {
+            await receiver.StartAsync(CancellationToken.None);
+
+            await PassesUntilAsync(() => receiver.Fault?.Contains("did not answer", StringComparison.Ordinal) == true);
+            output.Write(Some.Connection(1), "arrives"u8);
+            await PassesUntilAsync(() => received.MessageCount == 1);
+            topology.Answer();
+            await PassesUntilAsync(() => receiver.Fault is null);
+        }
+
+        await bus.StopAsync().WithinDeadline();
+
+        Task PassesUntilAsync(Func<bool> isSo) => Until.TrueAsync(() =>
+        {
+            clock.Advance(TimeSpan.FromSeconds(1));
+            return isSo();
+        });
+    }
+
+    private static IBusControl CreateBus(RabbitMqServer server)
+    {
+        var user = server.Address.UserInfo.Split(':');
+        return Bus.Factory.CreateUsingRabbitMq(configure => configure.Host(server.Host, (ushort)server.Port, "/", host =>
+        {
+            host.Username(user[0]);
+            host.Password(user[1]);
+        }));
+    }
+
     private static async Task ReceiveAsync(IBusControl bus, BusConnection connection, Func<Task> endFirst)
     {
         await bus.StartAsync().WithinDeadline();
@@ -69,28 +105,45 @@ public sealed class LostAnswerTests(RabbitMqFixture fixture)
         await bus.StopAsync().WithinDeadline();
     }
 
-    /// <summary>RabbitMQ's topology. What is to consume on the first channel of an endpoint is never told anything.</summary>
+    /// <summary>RabbitMQ's topology, whose bindings a test changes.</summary>
+    private abstract class ChangedTopology(MassTransitOptions options) : BusTopology(options)
+    {
+        protected RabbitMqTopology Inner { get; } = new(options);
+
+        public override Task<ISendEndpoint> GetDirectAsync(IBus bus, int node) => Inner.GetDirectAsync(bus, node);
+
+        public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => Inner.GetFanOutAsync(bus);
+
+        public override string GetRoutingKey(int? node) => Inner.GetRoutingKey(node);
+    }
+
+    /// <summary>One lease of the node's number is not answered until a test says so.</summary>
+    private sealed class LateTopology(MassTransitOptions options, int late) : ChangedTopology(options)
+    {
+        private readonly TaskCompletionSource _answer = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        private int _leases;
+
+        public void Answer() => _answer.SetResult();
+
+        public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointRun run, Func<IConnection, Task> lease) =>
+            Inner.Bind(endpoint, node, run, connection => Interlocked.Increment(ref _leases) == late ? _answer.Task : lease(connection));
+    }
+
+    /// <summary>What is to consume on the first channel of an endpoint is never told anything.</summary>
     /// <param name="options">The settings.</param>
     /// <param name="seemsOpen">Whether the first channel seems open when its connection has ended; if not, it is closed at once.</param>
-    private sealed class UntoldTopology(MassTransitOptions options, bool seemsOpen) : BusTopology(options), IFilter<ChannelContext>
+    private sealed class UntoldTopology(MassTransitOptions options, bool seemsOpen) : ChangedTopology(options), IFilter<ChannelContext>
     {
-        private readonly RabbitMqTopology _inner = new(options);
         private readonly TaskCompletionSource _firstChannel = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
         public Task FirstChannel => _firstChannel.Task;
-
-        public override Task<ISendEndpoint> GetDirectAsync(IBus bus, int node) => _inner.GetDirectAsync(bus, node);
-
-        public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => _inner.GetFanOutAsync(bus);
-
-        public override string GetRoutingKey(int? node) => _inner.GetRoutingKey(node);
 
         public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointRun run, Func<IConnection, Task> lease)
         {
             var queue = (IRabbitMqReceiveEndpointConfigurator)endpoint;
             if (seemsOpen && !_firstChannel.Task.IsCompleted)
                 queue.ConfigureChannel(channel => channel.UseFilter(new OpenSeemingFilter()));
-            _inner.Bind(endpoint, node, run, lease);
+            Inner.Bind(endpoint, node, run, lease);
             queue.ConfigureChannel(channel => channel.UseFilter(this));
         }
 

@@ -122,14 +122,18 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     public async Task CloseAsync(TimeSpan limit)
     {
         _isClosed = true;
-        // Not awaited yet: a callback of the application's connection factory may hang.
+        // Not awaited yet: who waits for the attempt under way may continue in it.
         var cancelling = _closing.CancelAsync();
-        await _opening.WaitAsync().ConfigureAwait(false);
+        using var late = new CancellationTokenSource(limit, _timeProvider);
+        // A callback of the application's may hang in the attempt under way. Such an attempt publishes no channel any more.
+        var turn = _opening.WaitAsync(late.Token);
+        await turn.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         if (_open is { } open)
             Discard(open, reason: null);
         _reporter.Close();
-        _opening.Release();
-        await Task.WhenAll(cancelling, _connecting).WaitAsync(limit, _timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (turn.IsCompletedSuccessfully)
+            _opening.Release();
+        await Task.WhenAll(cancelling, _connecting).WaitAsync(late.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         await _closings.WaitAsync(limit).ConfigureAwait(false);
     }
 
@@ -170,14 +174,16 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     {
         if (_open is { } lost)
             Discard(lost, "The channel was closed.");
-        using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
-        using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, _closing.Token, cancellationToken);
+        using var either = CancellationTokenSource.CreateLinkedTokenSource(_closing.Token, cancellationToken);
+        // A token of its own, cancelled on the pool: what the application's connection factory registers with it may hang, and must hold up neither this attempt's end nor who cancels.
+        var ending = new CancellationTokenSource();
         // The client's loops run as long as the connection, so they must not capture the context of the caller that connects.
-        var attempt = CallerContext.RunWithout(() => OpenChannelAsync(either.Token));
+        var attempt = CallerContext.RunWithout(() => OpenChannelAsync(ending.Token));
         try
         {
             // Some of the client's waits ignore the token, but the time limit must still apply.
-            var open = await attempt.WaitAsync(either.Token).ConfigureAwait(false);
+            var open = await attempt.WaitAsync(_options.ConnectTimeout, _timeProvider, either.Token).ConfigureAwait(false);
+            ObjectDisposedException.ThrowIf(_isClosed, this);
             _failure = null;
             _open = open;
             ConnectionLog.Connected(_logger, _connector.Purpose, Target);
@@ -189,11 +195,12 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         }
         catch (Exception exception)
         {
+            _ = ending.CancelAsync().ContinueWith(static late => late.Exception, TaskScheduler.Default);
             _closings.Start(attempt);
             _closedAlone = null;
             cancellationToken.ThrowIfCancellationRequested();
             ObjectDisposedException.ThrowIf(_isClosed, this);
-            throw Remember(exception, timedOut: limit.IsCancellationRequested);
+            throw Remember(exception);
         }
         finally
         {
@@ -228,9 +235,9 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 
     private Action? CreateLeave(ConnectionWatch watch) => _connector.OwnsConnections ? null : watch.Leave;
 
-    private IOException Remember(Exception exception, bool timedOut)
+    private IOException Remember(Exception exception)
     {
-        var failure = _connector.Explain(exception, timedOut);
+        var failure = _connector.Explain(exception, timedOut: exception is TimeoutException);
         var text = FailureText.MessageOf(failure);
         if (_failure is null || FailureText.MessageOf(_failure) != text)
             ConnectionLog.Failed(_logger, _connector.Purpose, text);

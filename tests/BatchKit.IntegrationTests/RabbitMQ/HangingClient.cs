@@ -22,6 +22,25 @@ internal sealed class HangingClient
             _factory, (method, _, call) => method.Name == nameof(IConnectionFactory.CreateConnectionAsync) ? CreateConnectionAsync((Task<IConnection>)call()!) : call());
     }
 
+    /// <summary>A factory of an application that never connects, and whose callback at the end of an attempt hangs.</summary>
+    /// <param name="asked">Completed when it is asked to connect.</param>
+    /// <param name="released">Ends what hangs.</param>
+    public static IConnectionFactory CreateStuckFactory(TaskCompletionSource asked, Task released)
+    {
+        return Interceptor<IConnectionFactory>.Of(new ConnectionFactory(), (method, arguments, call) =>
+            method.Name == nameof(IConnectionFactory.CreateConnectionAsync) ? ConnectAsync((CancellationToken)arguments[^1]!) : call());
+
+        async Task<IConnection> ConnectAsync(CancellationToken cancellationToken)
+        {
+            await Task.Yield();
+            cancellationToken.Register(released.Wait);
+            asked.SetResult();
+            return await Never<IConnection>();
+        }
+    }
+
+    public IConnectionFactory Factory { get; }
+
     /// <summary>From now on no channel of the connections that there are ever ends.</summary>
     public void HangEnds() => ForEach(static hangs => hangs.Ends = true);
 

@@ -170,6 +170,35 @@ public sealed class HangingClientTests(RabbitMqFixture fixture)
         await PassesUntilAsync(() => arrived.MessageCount == 1);
     }
 
+    [Fact]
+    public async Task A_transport_is_disposed_of_although_the_applications_factory_hangs_at_the_end_of_an_attempt()
+    {
+        var (asked, released) = (new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), new TaskCompletionSource());
+        var transport = new RabbitMqTransport(new RabbitMqOptions { ConnectionFactory = HangingClient.CreateStuckFactory(asked, released.Task), FailFast = true }, _clock);
+        await Assert.ThrowsAsync<IOException>(() => SendAsync(transport));
+        await asked.Task.WithinDeadline();
+
+        await EndsInTimeAsync(transport.DisposeAsync().AsTask());
+        released.SetResult();
+    }
+
+    [Fact]
+    public async Task A_send_fails_in_time_although_the_applications_factory_hangs_at_the_end_of_an_attempt()
+    {
+        var (asked, released) = (new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), new TaskCompletionSource());
+        var options = new RabbitMqOptions { ConnectionFactory = HangingClient.CreateStuckFactory(asked, released.Task) };
+        var transport = new RabbitMqTransport(options, _clock);
+
+        var sending = SendAsync(transport);
+        await asked.Task.WithinDeadline();
+        await Task.Run(() => _clock.Advance(options.ConnectTimeout)).WithinDeadline();
+        var failure = await Assert.ThrowsAsync<IOException>(() => sending.WithinDeadline());
+
+        Assert.Contains(nameof(RabbitMqOptions.ConnectTimeout), failure.Message, StringComparison.Ordinal);
+        await EndsInTimeAsync(transport.DisposeAsync().AsTask());
+        released.SetResult();
+    }
+
     private static RabbitMqOptions Options(HangingClient client) =>
         new() { ConnectionFactory = client.Factory, Prefix = Some.Name("test"), RouteGroupsByMembers = true, UnroutableGrace = TimeSpan.Zero };
 

@@ -41,24 +41,40 @@ internal sealed class ObserverTransport : IBatchTransport
 
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
-        var outcomes = Enumerable.Repeat(BatchOutcome.Refused, batches.Length).ToArray();
-        for (var index = 0; index < outcomes.Length; index++)
+        var outcomes = new BatchOutcome[batches.Length];
+        var failures = new Dictionary<OutputHandle, Exception>();
+        for (var index = 0; index < batches.Length && !cancellationToken.IsCancellationRequested; index++)
         {
-            var batch = batches.Span[index];
-            if (!Observers.TryGetValue(batch.Handle, out var observer))
+            // A player's later batches wait for a failed one.
+            if (failures.ContainsKey(batches.Span[index].Handle))
                 continue;
             try
             {
-                await observer.ReceiveAsync(batch.Payload.ToArray()).WaitAsync(cancellationToken);
-                outcomes[index] = BatchOutcome.Acknowledged;
+                outcomes[index] = await TrySendAsync(batches.Span[index], cancellationToken) ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
             }
-            catch (ClientNotAvailableException)
+            catch (Exception exception)
             {
-                Observers.TryRemove(new(batch.Handle, observer));
+                failures.Add(batches.Span[index].Handle, exception);
             }
         }
 
-        if (outcomes.Contains(BatchOutcome.Refused))
-            throw new BatchSendException([.. outcomes], "A player is gone.");
+        if (outcomes.Any(outcome => outcome != BatchOutcome.Acknowledged))
+            throw new BatchSendException([.. outcomes], "A player is gone, or a call failed.", failures.Values.FirstOrDefault());
+    }
+
+    private async ValueTask<bool> TrySendAsync(MessageBatch batch, CancellationToken cancellationToken)
+    {
+        if (!Observers.TryGetValue(batch.Handle, out var observer))
+            return false;
+        try
+        {
+            await observer.ReceiveAsync(batch.Payload.ToArray()).WaitAsync(cancellationToken);
+            return true;
+        }
+        catch (ClientNotAvailableException)
+        {
+            Observers.TryRemove(new(batch.Handle, observer));
+            return false;
+        }
     }
 }

@@ -26,9 +26,10 @@ internal sealed class StreamTransport : IBatchTransport
 
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
-        var outcomes = Enumerable.Repeat(BatchOutcome.Refused, batches.Length).ToArray();
-        for (var index = 0; index < outcomes.Length; index++)
+        var outcomes = new BatchOutcome[batches.Length];
+        for (var index = 0; index < batches.Length && !cancellationToken.IsCancellationRequested; index++)
         {
+            outcomes[index] = BatchOutcome.Refused;
             var batch = batches.Span[index];
             if (!Streams.TryGetValue(batch.Handle, out var stream))
                 continue;
@@ -40,13 +41,17 @@ internal sealed class StreamTransport : IBatchTransport
                 await stream.WriteAsync(output, cancellationToken);
                 outcomes[index] = BatchOutcome.Acknowledged;
             }
-            catch (Exception ended) when (ended is InvalidOperationException or IOException)
+            catch (Exception) when (!cancellationToken.IsCancellationRequested)
             {
-                // Its batch stays refused.
+                // Its call has ended: it stays refused.
+            }
+            catch (Exception)
+            {
+                outcomes[index] = BatchOutcome.Unacknowledged;
             }
         }
 
-        if (outcomes.Contains(BatchOutcome.Refused))
-            throw new BatchSendException([.. outcomes], "A player is gone.");
+        if (outcomes.Any(outcome => outcome != BatchOutcome.Acknowledged))
+            throw new BatchSendException([.. outcomes], "A player is gone, or does not read.");
     }
 }

@@ -28,7 +28,7 @@ public static class MQTTnetBuilderExtensions
         OptionsRules.Add(services, name, new MqttClientTransportOptionsValidator(), configure);
         KeyedServices.Add(services, name, (provider, _) => new MqttClientTransport(client(provider),
             provider.GetRequiredService<IOptionsMonitor<MqttClientTransportOptions>>().Get(name), provider.GetService<ILogger<MqttClientTransport>>()));
-        return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttClientTransport>(name), partitions);
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => KeyedServices.GetTransport<MqttClientTransport>(provider, builder.Services, builder.Name), partitions);
     }
 
     /// <inheritdoc cref="UseMqttClient(BatchKitBuilder, Func{IServiceProvider, IMqttClient}, Action{MqttClientTransportOptions}, int)"/>
@@ -56,7 +56,7 @@ public static class MQTTnetBuilderExtensions
         OptionsRules.Add(services, name, new MqttServerTransportOptionsValidator(), configure);
         KeyedServices.Add(services, name, (provider, _) => new MqttServerTransport(server(provider),
             provider.GetRequiredService<IOptionsMonitor<MqttServerTransportOptions>>().Get(name), provider.GetService<TimeProvider>(), provider.GetService<ILogger<MqttServerTransport>>()));
-        return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttServerTransport>(name), partitions);
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => KeyedServices.GetTransport<MqttServerTransport>(provider, builder.Services, builder.Name), partitions);
     }
 
     /// <inheritdoc cref="UseMqttServer(BatchKitBuilder, Func{IServiceProvider, MqttServer}, Action{MqttServerTransportOptions}, int)"/>

@@ -35,7 +35,7 @@ public static class MassTransitBuilderExtensions
         AddBus(builder, configure);
         KeyedServices.Add(builder.Services, builder.Name, (services, key) =>
             new MassTransitTransport(services.GetRequiredKeyedService<BusOwner>(key).Sending!, services.GetService<TimeProvider>(), builder.CreateSigner(services)));
-        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<MassTransitTransport>(builder.Name), partitions);
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => KeyedServices.GetTransport<MassTransitTransport>(services, builder.Services, builder.Name), partitions);
     }
 
     /// <inheritdoc cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)"/>

@@ -41,10 +41,8 @@ public static class MqttBuilderExtensions
         // Inserted first, so that all other configuration of this buffer overrides it, whatever the order of registration.
         services.Insert(0, ServiceDescriptor.Singleton<IConfigureOptions<OutputBufferOptions>>(new ConfigureNamedOptions<OutputBufferOptions>(name, SetDefaults)));
         KeyedServices.Add(services, name, CreateTransport);
-        services.AddKeyedSingleton<IMqttPublisher>(name, static (provider, key) => provider.GetRequiredKeyedService<MqttTransport>(key));
-        if (name.Length == 0)
-            services.TryAddSingleton<IMqttPublisher>(static provider => provider.GetRequiredKeyedService<MqttTransport>(Options.Options.DefaultName));
-        return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttTransport>(name), partitions);
+        KeyedServices.AddAs<IMqttPublisher, MqttTransport>(services, name);
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => KeyedServices.GetTransport<MqttTransport>(provider, builder.Services, builder.Name), partitions);
     }
 
     /// <inheritdoc cref="UseMqtt(BatchKitBuilder, Action{MqttOptions}, int)"/>

@@ -30,7 +30,7 @@ public static class NatsBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         AddShared(builder, configure);
         KeyedServices.Add(builder.Services, builder.Name, CreateTransport);
-        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<NatsTransport>(builder.Name), partitions);
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => KeyedServices.GetTransport<NatsTransport>(services, builder.Services, builder.Name), partitions);
     }
 
     /// <inheritdoc cref="UseNats(BatchKitBuilder, Action{NatsOptions}, int)"/>

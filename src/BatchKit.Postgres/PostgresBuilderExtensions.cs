@@ -41,7 +41,7 @@ public static class PostgresBuilderExtensions
         // With FailFast the transport asks its server before anything is sent.
         builder.BeforeHostedServices(services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name).StartAsync);
         AdapterServices.AddHealthCheck(builder, HealthCheckName, provider => new HealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
-        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), partitions);
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => KeyedServices.GetTransport<PostgresQueueTransport>(services, builder.Services, builder.Name), partitions);
     }
 
     /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/> with settings from configuration.</summary>
@@ -137,7 +137,7 @@ public static class PostgresBuilderExtensions
             provider.GetKeyedService<ConnectionMetrics>(key), provider.GetService<IMeterFactory>()));
         services.AddSingleton<IHostedService>(provider => new HostedPart(provider.GetRequiredKeyedService<PostgresOutbox>(name), provider));
         AdapterServices.AddHealthCheck(builder, HealthCheckName, provider => new HealthCheck(transport: null, provider.GetRequiredKeyedService<PostgresOutbox>(name), receiver: null));
-        return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => KeyedServices.GetTransport<PostgresOutbox>(provider, builder.Services, builder.Name));
     }
 
     /// <inheritdoc cref="UsePostgresOutbox(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{PostgresOutboxOptions})"/>

@@ -31,7 +31,7 @@ public static class RabbitMqBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         AddShared(builder, configure);
         KeyedServices.Add(builder.Services, builder.Name, CreateTransport);
-        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<RabbitMqTransport>(builder.Name), partitions);
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => KeyedServices.GetTransport<RabbitMqTransport>(services, builder.Services, builder.Name), partitions);
     }
 
     /// <inheritdoc cref="UseRabbitMq(BatchKitBuilder, Action{RabbitMqOptions}, int)"/>

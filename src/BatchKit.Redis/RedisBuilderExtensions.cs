@@ -30,7 +30,7 @@ public static class RedisBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         AddShared(builder, configure);
         KeyedServices.Add(builder.Services, builder.Name, CreateTransport);
-        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<RedisTransport>(builder.Name), partitions);
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => KeyedServices.GetTransport<RedisTransport>(services, builder.Services, builder.Name), partitions);
     }
 
     /// <inheritdoc cref="UseRedis(BatchKitBuilder, Action{RedisOptions}, int)"/>

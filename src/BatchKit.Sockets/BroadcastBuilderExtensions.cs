@@ -30,7 +30,7 @@ public static class BroadcastBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         builder.AddBroadcast(configure);
-        return builder.AddRoute(LocalFirstRouter.LocalRoute, services => services.GetRequiredKeyedService<BroadcastTransport>(builder.Name), partitions);
+        return builder.AddRoute(LocalFirstRouter.LocalRoute, services => KeyedServices.GetTransport<BroadcastTransport>(services, builder.Services, builder.Name), partitions);
     }
 
     /// <inheritdoc cref="UseBroadcast(BatchKitBuilder, Action{BroadcastOptions}, int)"/>

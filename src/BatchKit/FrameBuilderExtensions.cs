@@ -27,7 +27,7 @@ public static class FrameBuilderExtensions
             configure?.Invoke(options);
             return new FrameTransport(publish(services), options);
         });
-        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<FrameTransport>(builder.Name), partitions);
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => KeyedServices.GetTransport<FrameTransport>(services, builder.Services, builder.Name), partitions);
     }
 
     /// <summary>Registers a <see cref="FrameReceiver"/> for this node that passes the messages to a handler, in a scope of the services for each batch.</summary>

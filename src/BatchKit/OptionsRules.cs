@@ -156,7 +156,40 @@ internal static class KeyedServices
     {
         services.AddKeyedSingleton(name, (provider, key) => create(provider, (string)key!));
         if (name.Length == 0)
-            services.TryAddSingleton(static provider => provider.GetRequiredKeyedService<T>(string.Empty));
+            services.TryAdd(new Alias(typeof(T), key: null, typeof(T), name));
+    }
+
+    /// <summary>Registers a service of a buffer as what it implements, too.</summary>
+    /// <typeparam name="TOther">What it implements.</typeparam>
+    /// <typeparam name="T">The service's type.</typeparam>
+    /// <param name="services">The services.</param>
+    /// <param name="name">The buffer's name.</param>
+    public static void AddAs<TOther, T>(IServiceCollection services, string name)
+        where TOther : class
+        where T : class, TOther
+    {
+        services.Add(new Alias(typeof(TOther), name, typeof(T), name));
+        if (name.Length == 0)
+            services.TryAdd(new Alias(typeof(TOther), key: null, typeof(T), name));
+    }
+
+    /// <summary>Gets the transport of a buffer's route, while the buffer is created.</summary>
+    /// <remarks>A container disposes in reverse order what its registrations returned, one that several returned with the last of them: that one, too, must come before the buffer, which drains into the transport.</remarks>
+    /// <typeparam name="T">The transport.</typeparam>
+    /// <param name="provider">The services that the buffer is created from.</param>
+    /// <param name="services">Their registrations.</param>
+    /// <param name="name">The buffer's name.</param>
+    public static T GetTransport<T>(IServiceProvider provider, IServiceCollection services, string name)
+        where T : class
+    {
+        foreach (var alias in services.OfType<Alias>().Where(alias => alias.Target == typeof(T) && alias.Name == name))
+        {
+            // The application's own registration, which replaces it, is left alone.
+            if (services.Last(other => other.ServiceType == alias.ServiceType && Equals(other.ServiceKey, alias.ServiceKey)) == alias)
+                _ = alias.IsKeyedService ? provider.GetKeyedService(alias.ServiceType, alias.ServiceKey) : provider.GetService(alias.ServiceType);
+        }
+
+        return provider.GetRequiredKeyedService<T>(name);
     }
 
     /// <summary>True when the services have a keyed service of that type with the key.</summary>
@@ -165,6 +198,15 @@ internal static class KeyedServices
     /// <param name="key">The name of the buffer, or of whatever the service belongs to.</param>
     public static bool Contain<T>(IServiceCollection services, string key) =>
         services.Any(service => service.IsKeyedService && service.ServiceType == typeof(T) && Equals(service.ServiceKey, key));
+
+    /// <summary>A second registration of a buffer's service.</summary>
+    private sealed class Alias(Type type, string? key, Type target, string name)
+        : ServiceDescriptor(type, key, (provider, _) => provider.GetRequiredKeyedService(target, name), ServiceLifetime.Singleton)
+    {
+        public Type Target => target;
+
+        public string Name => name;
+    }
 }
 
 /// <summary>Checks the options of one name. A container calls the rules of all names for each name.</summary>

@@ -2,6 +2,7 @@ using System.Diagnostics.Metrics;
 using System.Net;
 using BatchKit.Broadcast;
 using BatchKit.MassTransit;
+using BatchKit.Mqtt;
 using BatchKit.Nats;
 using BatchKit.RabbitMQ;
 using BatchKit.Redis;
@@ -79,6 +80,55 @@ public sealed class ServicesTests
         });
 
         Assert.True(thrown > 0);
+    }
+
+    [Theory]
+    [MemberData(nameof(Adapters))]
+    public async Task All_registrations_of_a_transport_come_before_the_unnamed_buffer_which_drains_into_it(string adapter, Action<BatchKitBuilder> use)
+    {
+        Assert.NotEmpty(adapter);
+        var services = new ServiceCollection().AddLogging();
+        use(services.AddBatchKit());
+        ServiceDescriptor[] transports = [.. services.Where(static service => !service.IsKeyedService && (service.ServiceType == typeof(IMqttPublisher) || service.ServiceType.IsAssignableTo(typeof(IBatchTransport))))];
+        var factory = services.Single(static service => service.IsKeyedService && service.ServiceType == typeof(OutputBuffer)).KeyedImplementationFactory!;
+        await using var provider = services.BuildServiceProvider();
+        var watched = new WatchedProvider(provider);
+
+        await using var buffer = (OutputBuffer)factory(watched, "");
+
+        Assert.All(transports, transport => Assert.Contains(transport.ServiceType, watched.Requested));
+    }
+
+    [Fact]
+    public async Task A_container_disposes_the_buffer_before_a_transport_that_was_injected_after_it()
+    {
+        var published = 0;
+        var services = new ServiceCollection();
+        services.AddBatchKit().UseFrameTransport(_ => (_, _) =>
+        {
+            published++;
+            return default;
+        });
+        var provider = services.BuildServiceProvider();
+        var output = provider.GetRequiredService<IOutputBuffer>();
+        _ = provider.GetRequiredService<FrameTransport>();
+        using var scope = output.BeginBufferingScope(OutputHandle.Named("room"));
+        output.Write(OutputHandle.Named("room"), "farewell"u8);
+
+        await provider.DisposeAsync().WithinDeadline();
+
+        Assert.Equal(1, published);
+    }
+
+    [Fact]
+    public async Task A_publisher_of_the_applications_own_may_write_to_the_buffer()
+    {
+        var services = new ServiceCollection().AddLogging();
+        services.AddBatchKit().UseMqtt(static options => options.Server = new Uri($"mqtt://{Nowhere}"));
+        services.AddSingleton<IMqttPublisher, WritingPublisher>();
+        await using var provider = services.BuildServiceProvider();
+
+        Assert.Same(provider.GetRequiredService<IOutputBuffer>(), Assert.IsType<WritingPublisher>(provider.GetRequiredService<IMqttPublisher>()).Output);
     }
 
     [Fact]
@@ -180,6 +230,29 @@ public sealed class ServicesTests
     }
 
     private static IBatchTransport Next(IServiceProvider services) => new NoTransport();
+
+    /// <summary>Notes what is asked for without a key.</summary>
+    private sealed class WatchedProvider(ServiceProvider provider) : IKeyedServiceProvider
+    {
+        public HashSet<Type> Requested { get; } = [];
+
+        public object? GetService(Type serviceType)
+        {
+            Requested.Add(serviceType);
+            return provider.GetService(serviceType);
+        }
+
+        public object? GetKeyedService(Type serviceType, object? serviceKey) => provider.GetKeyedService(serviceType, serviceKey);
+
+        public object GetRequiredKeyedService(Type serviceType, object? serviceKey) => provider.GetRequiredKeyedService(serviceType, serviceKey);
+    }
+
+    private sealed class WritingPublisher(IOutputBuffer output) : IMqttPublisher
+    {
+        public IOutputBuffer Output => output;
+
+        public ValueTask<MqttPublishReport> PublishManyAsync(ReadOnlyMemory<MqttMessage> messages, CancellationToken cancellationToken = default) => throw new NotSupportedException();
+    }
 
     private sealed class NoTransport : IBatchTransport
     {

@@ -23,7 +23,7 @@ public static class SessionBuilderExtensions
         KeyedServices.Add(services, name, static (provider, key) => new SessionTransport(
             () => provider.GetRequiredKeyedService<IOutputBuffer>(key), provider.GetRequiredService<IOptionsMonitor<SessionOptions>>().Get(key), provider.GetRequiredKeyedService<NodeNumber>(key),
             provider.GetService<TimeProvider>(), provider.GetService<ILogger<SessionTransport>>(), BufferMeters.Of(provider.GetService<IMeterFactory>(), (string)key!)));
-        return builder.AddOwnRoute(SessionTransport.RouteName, provider => provider.GetRequiredKeyedService<SessionTransport>(name), static (provider, key, router, route) =>
+        return builder.AddOwnRoute(SessionTransport.RouteName, provider => KeyedServices.GetTransport<SessionTransport>(provider, builder.Services, builder.Name), static (provider, key, router, route) =>
         {
             var sessions = provider.GetRequiredKeyedService<SessionTransport>(key);
             return router is null ? new SessionRouter(sessions, route) : new SessionRouter(sessions, router);

@@ -57,7 +57,7 @@ internal static class RunCommand
     private static Command CreateMqtt()
     {
         var size = ParsedOptions.Number("--size", $"Bytes of a message, 8 to 100,000; {PublishShape.DefaultPayloadBytes} when left out.", 8, 100_000);
-        var count = ParsedOptions.Number("--count", "Messages of a measurement, 1 to 10,000,000; 20,000 when left out.", 1, 10_000_000);
+        var count = ParsedOptions.Number("--count", "Messages of a measurement, 1 to 10,000,000; 20,000 when left out. Rows that await each take as many round trips.", 1, 10_000_000);
         var address = ParsedOptions.Address(
             "--server", "A broker, as mqtt://user:password@host:port, or mqtts:// for TLS. Messages go to its topics bench/#. The installed Mosquitto is started when left out.", "mqtt", "mqtts");
         var clients = ParsedOptions.Number("--clients", "Clients that publish side by side, 1 to 1,000; 1 when left out. The paced rows have one.", 1, 1_000);

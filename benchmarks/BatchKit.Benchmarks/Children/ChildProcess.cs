@@ -7,8 +7,6 @@ namespace BatchKit.Benchmarks.Children;
 /// <summary>A process of its own that takes commands: a server, or the load that it serves. It ends with this one, because its standard input does.</summary>
 internal sealed class ChildProcess : IDisposable
 {
-    private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(120);
-
     private readonly string _name;
     private readonly Process _process;
     private readonly StringBuilder _errors = new();
@@ -26,6 +24,9 @@ internal sealed class ChildProcess : IDisposable
         AppDomain.CurrentDomain.ProcessExit += OnExit;
     }
 
+    /// <summary>How long it may say nothing.</summary>
+    public TimeSpan AnswerLimit { get; set; } = TimeSpan.FromSeconds(120);
+
     /// <summary>Starts this program again, to do one part.</summary>
     public static ChildProcess Start(params string[] arguments)
     {
@@ -39,23 +40,29 @@ internal sealed class ChildProcess : IDisposable
     public static ChildProcess StartProgram(string path, params string[] arguments) => Start(new ProcessStartInfo(path), arguments);
 
     /// <summary>Waits for the next line of numbers.</summary>
-    /// <exception cref="InvalidOperationException">The process ended or said nothing for two minutes.</exception>
+    /// <param name="getProgress">Tells how far its work has come, from 0, where another process sees it: while that grows, the limit begins again. Null for none.</param>
+    /// <exception cref="InvalidOperationException">The process ended, or said nothing for the limit.</exception>
     /// <exception cref="OperationCanceledException">This program was interrupted.</exception>
-    public long[] Read()
+    public long[] Read(Func<long>? getProgress = null)
     {
-        try
+        var answer = _process.StandardOutput.ReadLineAsync();
+        for (var progress = 0L; ;)
         {
-            var line = _process.StandardOutput.ReadLineAsync().WaitAsync(AnswerLimit, Interruption.Token).GetAwaiter().GetResult();
-            if (line is not null)
-                return [.. line.Split(' ', StringSplitOptions.RemoveEmptyEntries).Select(word => long.Parse(word, CultureInfo.InvariantCulture))];
-            _process.WaitForExit();
+            try
+            {
+                if (answer.WaitAsync(AnswerLimit, Interruption.Token).GetAwaiter().GetResult() is { } line)
+                    return [.. line.Split(' ', StringSplitOptions.RemoveEmptyEntries).Select(word => long.Parse(word, CultureInfo.InvariantCulture))];
+                _process.WaitForExit();
+                throw new InvalidOperationException($"'{_name}' ended with {_process.ExitCode}. {Errors}");
+            }
+            catch (TimeoutException expired)
+            {
+                var before = progress;
+                progress = getProgress?.Invoke() ?? 0;
+                if (progress <= before)
+                    throw new InvalidOperationException($"'{_name}' did not answer within {AnswerLimit.TotalSeconds} s. {Errors}", expired);
+            }
         }
-        catch (TimeoutException expired)
-        {
-            throw new InvalidOperationException($"'{_name}' did not answer within {AnswerLimit.TotalSeconds} s. {Errors}", expired);
-        }
-
-        throw new InvalidOperationException($"'{_name}' ended with {_process.ExitCode}. {Errors}");
     }
 
     public void Write(string command)
@@ -65,10 +72,10 @@ internal sealed class ChildProcess : IDisposable
     }
 
     /// <summary>Gives a command and waits for its answer.</summary>
-    public long[] Ask(string command)
+    public long[] Ask(string command, Func<long>? getProgress = null)
     {
         Write(command);
-        return Read();
+        return Read(getProgress);
     }
 
     public void Dispose()

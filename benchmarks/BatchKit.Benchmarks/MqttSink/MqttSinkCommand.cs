@@ -6,7 +6,7 @@ namespace BatchKit.Benchmarks.MqttSink;
 
 /// <summary><c>subscribe port quality</c>: a broker's one subscriber, on one thread of a process of its own.</summary>
 /// <remarks>
-/// It takes <c>expect isTimed</c>, and <c>wait messages milliseconds</c>, which ends when so many came or none came for so long. Where arrivals are not timed one by one it
+/// It takes <c>expect isTimed</c>, <c>count</c>, and <c>wait messages milliseconds</c>, which ends when so many came or none came for so long. Where arrivals are not timed one by one it
 /// looks once a millisecond: a thread that woke for every packet would take the cores from what is measured.
 /// </remarks>
 internal sealed class MqttSinkCommand : IDisposable
@@ -68,6 +68,10 @@ internal sealed class MqttSinkCommand : IDisposable
         {
             _arrivals.Begin(isTimed: ControlPipe.NumberAt(command, 1) != 0);
             _pipe.Reply(0);
+        }
+        else if (ControlPipe.WordAt(command, 0).SequenceEqual("count"u8))
+        {
+            _pipe.Reply(_arrivals.Count);
         }
         else if (ControlPipe.WordAt(command, 0).SequenceEqual("wait"u8))
         {

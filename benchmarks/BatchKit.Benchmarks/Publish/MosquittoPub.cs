@@ -19,7 +19,7 @@ internal sealed class MosquittoPub : IPublisher
     /// <summary>Why it can't run here; null when it can.</summary>
     public static string? WhyMissing => InstalledProgram.Find(Program) is null ? $"{Program} is not installed (apt-get install mosquitto-clients)" : null;
 
-    public PublishUsage Run(PublishTarget target, int messages)
+    public PublishUsage Run(PublishTarget target, int messages, Func<long>? countArrived = null)
     {
         using var process = Start(target);
         var input = process.StandardInput.BaseStream;

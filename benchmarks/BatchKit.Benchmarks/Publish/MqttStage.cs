@@ -48,7 +48,7 @@ internal sealed class MqttStage : IDisposable
 
     /// <summary>Lets a publisher publish, until the last message has arrived.</summary>
     public MqttSample Run(IPublisher publisher, PublishTarget target, int messages) =>
-        Measure(messages, isTimed: false, () => publisher.Run(target, messages));
+        Measure(messages, isTimed: false, () => publisher.Run(target, messages, () => _subscriber.Ask("count")[0]));
 
     /// <summary>The same as a game's loop does.</summary>
     public MqttSample RunPaced(PublisherChild publisher, PublishTarget target, int ticks) =>

@@ -8,7 +8,7 @@ internal sealed class PublisherChild(PublishWay way) : IPublisher
 {
     private readonly ChildProcess _process = Start(way);
 
-    public PublishUsage Run(PublishTarget target, int messages) => PublishUsage.From(_process.Ask($"run {messages} {target.Words}"));
+    public PublishUsage Run(PublishTarget target, int messages, Func<long>? countArrived = null) => PublishUsage.From(_process.Ask($"run {messages} {target.Words}", countArrived));
 
     /// <summary>Publishes as a game's loop does, in so many ticks.</summary>
     public PublishUsage RunPaced(PublishTarget target, int ticks) => PublishUsage.From(_process.Ask($"paced {ticks} {target.Words}"));

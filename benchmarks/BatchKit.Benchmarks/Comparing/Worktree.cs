@@ -51,6 +51,16 @@ internal sealed class Worktree : IAsyncDisposable
     // Also behind Ctrl-C, so without a token: a worktree that was removed by hand would stay in git's list.
     public async ValueTask DisposeAsync()
     {
+        try
+        {
+            // Twice, because a checkout that was killed has left its lock, and git prunes no locked one.
+            await GitAsync(_repository, ["worktree", "remove", "--force", "--force", Folder], CancellationToken.None);
+        }
+        catch (InvalidOperationException)
+        {
+            // It was never added, or only in part.
+        }
+
         if (Directory.Exists(Folder))
             Directory.Delete(Folder, recursive: true);
         await GitAsync(_repository, ["worktree", "prune"], CancellationToken.None);

@@ -12,6 +12,7 @@ using BatchKit.Benchmarks.RawMqtt;
 using BatchKit.Benchmarks.Rhythm;
 using BatchKit.Benchmarks.RhythmWays;
 using BatchKit.TestServers.RabbitMQ;
+using Npgsql;
 
 namespace BatchKit.Benchmarks;
 
@@ -132,7 +133,14 @@ internal static class RunCommand
                 await NamedServers.RequireEmptyDatabaseAsync(connection.Name, database, RhythmStage.Schemas, cancellationToken);
             else if (RhythmBenchmarks.WhyUnfit is { } reason)
                 throw new UsageException($"{reason} Or name a database with --connection.");
-            return await RunAsync("rhythm", $"tasks of {bytes} B", parsed, static suite => suite, new RhythmBenchmarks { IsOneServer = true, ConnectionString = database, Tasks = tasks });
+            try
+            {
+                return await RunAsync("rhythm", $"tasks of {bytes} B", parsed, static suite => suite, new RhythmBenchmarks { IsOneServer = true, ConnectionString = database, Tasks = tasks });
+            }
+            catch (Exception failure) when (failure is NpgsqlException or OutputDeliveryException)
+            {
+                throw new InvalidOperationException($"{(database is null ? "PostgreSQL" : connection.Name)}: {NamedServers.MessageOf(failure)}", failure);
+            }
         });
         return command;
     }

@@ -69,7 +69,10 @@ internal static class NamedServers
         }
         catch (NpgsqlException failure)
         {
-            throw new InvalidOperationException($"{option}: PostgreSQL at {parts.Host}:{parts.Port} can't be used: {(failure.InnerException ?? failure).Message.Split('\n')[0]}", failure);
+            throw new InvalidOperationException($"{option}: PostgreSQL at {parts.Host}:{parts.Port} can't be used: {MessageOf(failure)}", failure);
         }
     }
+
+    /// <summary>The first line of what a database, or output to it, failed with.</summary>
+    public static string MessageOf(Exception failure) => (failure.InnerException ?? failure).Message.Split('\n')[0];
 }

@@ -64,12 +64,8 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
             stages.Add(await (ConnectionString is null ? RhythmStage.StartAsync(OwnDisk, new PostgresServerOptions()) : RhythmStage.ConnectAsync(OwnDisk, ConnectionString)));
             if (everything && !IsShort && !IsOneServer)
                 await AddSlowerAsync(slow, stages);
-            foreach (var stage in stages)
-                _disks.Add([stage.Disk, $"{(await SlowDisk.MeasureCommitAsync(stage)).TotalMilliseconds:0.00}"]);
-            await MeasureRatesAsync(suite, plans, stages, readings);
-            await MeasureLatenciesAsync(suite, stages, readings);
-            if (everything && !IsShort && !IsOneServer)
-                _advice = await AdviceTables.MeasureAsync(stages, suite.Iterations * Iteration(suite));
+            // What a row has begun may take minutes: at Ctrl-C it is left to itself.
+            await MeasureStagesAsync(suite, everything, plans, stages, readings).WaitAsync(Interruption.Token);
         }
         finally
         {
@@ -91,6 +87,16 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
             stages.Add(stage);
         else
             Console.Error.WriteLine($"left out the slower disk: {whyMissing}");
+    }
+
+    private async Task MeasureStagesAsync(GateSuite suite, bool everything, IReadOnlyList<RatePlan> plans, List<RhythmStage> stages, SuiteReadings readings)
+    {
+        foreach (var stage in stages)
+            _disks.Add([stage.Disk, $"{(await SlowDisk.MeasureCommitAsync(stage)).TotalMilliseconds:0.00}"]);
+        await MeasureRatesAsync(suite, plans, stages, readings);
+        await MeasureLatenciesAsync(suite, stages, readings);
+        if (everything && !IsShort && !IsOneServer)
+            _advice = await AdviceTables.MeasureAsync(stages, suite.Iterations * Iteration(suite));
     }
 
     private async Task MeasureRatesAsync(GateSuite suite, IReadOnlyList<RatePlan> plans, List<RhythmStage> stages, SuiteReadings readings)

@@ -1,3 +1,4 @@
+using BatchKit.Benchmarks.Brokers;
 using BatchKit.Benchmarks.RhythmWays;
 using BatchKit.Postgres;
 using BatchKit.TestServers.Postgres;
@@ -27,11 +28,15 @@ internal sealed class RhythmStage : IAsyncDisposable
     // Null for a server of the user's, from which what was made is dropped.
     private readonly PostgresServer? _server;
 
+    // With a name of its own, by which its connections are found.
+    private readonly NpgsqlConnectionStringBuilder _settings;
+
     private RhythmStage(string disk, PostgresServer? server, string connectionString)
     {
         Disk = disk;
         _server = server;
-        DataSource = NpgsqlDataSource.Create(new NpgsqlConnectionStringBuilder(connectionString) { MaxPoolSize = PoolSize });
+        _settings = new NpgsqlConnectionStringBuilder(connectionString) { MaxPoolSize = PoolSize, ApplicationName = $"batchkit-bench-{Guid.NewGuid():n}" };
+        DataSource = NpgsqlDataSource.Create(_settings);
     }
 
     /// <summary>What it makes in a database.</summary>
@@ -122,10 +127,39 @@ internal sealed class RhythmStage : IAsyncDisposable
     public async ValueTask DisposeAsync()
     {
         if (_server is null)
-            await ExecuteAsync($"drop schema if exists {string.Join(", ", Schemas)} cascade");
+            await TryDropAsync();
         await DataSource.DisposeAsync();
         if (_server is not null)
             await _server.DisposeAsync();
+    }
+
+    // An exception would hide that of the run, or lose its tables.
+    private async Task TryDropAsync()
+    {
+        try
+        {
+            await DropAsync($"drop schema if exists {string.Join(", ", Schemas)} cascade");
+        }
+        catch (NpgsqlException failure)
+        {
+            Console.Error.WriteLine($"The schemas {string.Join(" and ", Schemas)} are left in the database {_settings.Database}: {NamedServers.MessageOf(failure)}");
+        }
+    }
+
+    private async Task DropAsync(string drop)
+    {
+        if (!Interruption.Token.IsCancellationRequested)
+        {
+            await ExecuteAsync(drop);
+            return;
+        }
+
+        // What was begun goes on for minutes and holds the tables: its connections are ended, and it gets no others.
+        await DataSource.DisposeAsync();
+        await using var connection = new NpgsqlConnection(new NpgsqlConnectionStringBuilder(_settings.ConnectionString) { ApplicationName = null, Pooling = false }.ConnectionString);
+        await connection.OpenAsync();
+        await using var command = new NpgsqlCommand($"select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{_settings.ApplicationName}'; {drop}", connection);
+        await command.ExecuteNonQueryAsync();
     }
 
     private static async Task<RhythmStage> CreateAsync(RhythmStage stage)

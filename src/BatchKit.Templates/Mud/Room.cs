@@ -21,9 +21,18 @@ internal sealed class Room(IOutputBuffer output, MudSettings settings)
     {
         if (!_players.TryAdd(name, player))
             return false;
-        output.Write(player, ControlMessage.JoinGroup(Group));
-        await TellOthersAsync(player, $"{name} arrives.", cancellationToken);
-        return true;
+        try
+        {
+            output.Write(player, ControlMessage.JoinGroup(Group));
+            await TellOthersAsync(player, $"{name} arrives.", cancellationToken);
+            return true;
+        }
+        catch
+        {
+            // The connection ends, and the name is free again.
+            _players.TryRemove(name, out _);
+            throw;
+        }
     }
 
     /// <summary>Removes a player from the room. Unlike the other members it does not wait while the buffer is full, because it is also called after the connection has ended.</summary>

@@ -22,7 +22,7 @@ internal sealed class MailHandler(ILogger<MailHandler> logger) : IMessageHandler
                 await SendAsync(mail, cancellationToken);
                 message.Complete();
             }
-            catch (Exception exception) when (exception is not OperationCanceledException)
+            catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
             {
                 message.Retry(exception.Message);
             }

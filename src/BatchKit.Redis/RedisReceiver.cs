@@ -149,7 +149,7 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
             if (_connection.Fault is { } fault)
                 throw new IOException(fault);
             var subscriber = (await _connection.GetAsync().ConfigureAwait(false)).GetSubscriber();
-            queue = await subscriber.SubscribeAsync(pattern).ConfigureAwait(false);
+            queue = await SubscribeAsync(subscriber, pattern, stopping).ConfigureAwait(false);
             if (!IsSubscribed())
                 throw new IOException("The server has not confirmed the subscription.");
             _failures = 0;
@@ -179,6 +179,37 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
             _isSubscribed = null;
             // Not awaited: the server may be down, and the queue has no reader from now on either way. Others of this connection may have the same subscription.
             queue?.Unsubscribe(CommandFlags.FireAndForget);
+        }
+    }
+
+    // The client keeps a queue whose subscription fails: it gets every later frame, and nothing can remove it. So a handler subscribes, which can be removed, and the queue joins what is subscribed.
+    private static async Task<ChannelMessageQueue> SubscribeAsync(ISubscriber subscriber, RedisChannel pattern, CancellationToken stopping)
+    {
+        Action<RedisChannel, RedisValue> handler = static (_, _) => { };
+        var subscribing = Task.CompletedTask;
+        try
+        {
+            subscribing = subscriber.SubscribeAsync(pattern, handler);
+            await subscribing.WaitAsync(stopping).ConfigureAwait(false);
+            return subscriber.Subscribe(pattern, CommandFlags.FireAndForget);
+        }
+        finally
+        {
+            _ = RemoveAsync(subscriber, pattern, handler, subscribing);
+        }
+    }
+
+    // The client tells the server of the end of a subscription only when the server has confirmed it.
+    private static async Task RemoveAsync(ISubscriber subscriber, RedisChannel pattern, Action<RedisChannel, RedisValue> handler, Task subscribing)
+    {
+        await subscribing.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        try
+        {
+            await subscriber.UnsubscribeAsync(pattern, handler, CommandFlags.FireAndForget).ConfigureAwait(false);
+        }
+        catch (Exception)
+        {
+            // The connection is disposed of.
         }
     }
 

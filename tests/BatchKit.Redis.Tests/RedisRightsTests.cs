@@ -1,6 +1,7 @@
 using System.Globalization;
 using BatchKit.Testing;
 using BatchKit.TestSupport;
+using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using StackExchange.Redis;
@@ -57,5 +58,30 @@ public sealed class RedisRightsTests(RedisFixture redis)
         await CollectedBy(host).WaitForMessagesAsync(1).WithinDeadline();
 
         Task ChangeUserAsync(string rules) => administrator.GetDatabase().ExecuteAsync("ACL", [(object)"SETUSER", user, .. rules.Split(' ')]);
+    }
+
+    [Fact]
+    public async Task A_receiver_whose_first_attempts_were_refused_leaves_no_subscription_when_it_ends()
+    {
+        var options = await redis.NewOptionsAsync();
+        await using var administrator = await ConnectionMultiplexer.ConnectAsync(options.Configuration!);
+        var server = administrator.GetDatabase();
+        var user = Some.Name("user");
+        await server.ExecuteAsync("ACL", "SETUSER", user, "on", ">secret", "+@all", "resetchannels");
+        await using var connection = await ConnectionMultiplexer.ConnectAsync($"{options.Configuration},user={user},password=secret");
+        options.Configuration = null;
+        await using var receiver = new RedisReceiver(options, new NodeNumber(2), new BatchReceiver(new CollectingTransport()), connection);
+
+        var starting = receiver.StartAsync(CancellationToken.None);
+        await Until.TrueAsync(async () => await CountRefusalsAsync() >= 2);
+        await server.ExecuteAsync("ACL", "SETUSER", user, "&*");
+        await starting.WithinDeadline();
+        await receiver.DisposeAsync();
+
+        await Until.TrueAsync(async () => await administrator.GetSubscriber().PublishAsync(RedisChannel.Literal($"{options.Prefix}:00002"), "no one") == 0);
+
+        // Each entry is a list of names and values, the first of which is how often it was so. One of the values is the channel.
+        async Task<long> CountRefusalsAsync() => ((RedisResult[])(await server.ExecuteAsync("ACL", "LOG", 1000))!)
+            .Where(entry => ((string[])entry!).Any(value => value.Contains(options.Prefix, StringComparison.Ordinal))).Sum(static entry => (long)entry[1]);
     }
 }

@@ -105,11 +105,17 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
         // A container disposes it once for each of its registrations.
         if (_lifetime.IsDisposed)
             return;
-        await StopAsync(CancellationToken.None).ConfigureAwait(false);
-        _lifetime.Dispose();
-        _dropped.Dispose();
-        if (_ownsConnection)
-            await _connection.DisposeAsync().ConfigureAwait(false);
+        try
+        {
+            await StopAsync(CancellationToken.None).ConfigureAwait(false);
+        }
+        finally
+        {
+            _lifetime.Dispose();
+            _dropped.Dispose();
+            if (_ownsConnection)
+                await _connection.DisposeAsync().ConfigureAwait(false);
+        }
     }
 
     /// <summary>Returns why nothing is received now; null when something would be. Asks over the connection that the frames come over.</summary>
@@ -128,9 +134,9 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
             while (!_lifetime.Stopping.IsCancellationRequested)
                 await ReceiveAsync(_lifetime.Stopping).ConfigureAwait(false);
         }
-        catch (OperationCanceledException)
+        catch (Exception) when (_lifetime.Stopping.IsCancellationRequested)
         {
-            // It stops.
+            // It stops: what fails meanwhile concerns no one.
         }
         finally
         {
@@ -178,7 +184,7 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
         {
             _isSubscribed = null;
             // Not awaited: the server may be down, and the queue has no reader from now on either way. Others of this connection may have the same subscription.
-            queue?.Unsubscribe(CommandFlags.FireAndForget);
+            _ = queue is null ? Task.CompletedTask : RemoveAsync(Task.CompletedTask, () => queue.UnsubscribeAsync(CommandFlags.FireAndForget));
         }
     }
 
@@ -195,17 +201,17 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
         }
         finally
         {
-            _ = RemoveAsync(subscriber, pattern, handler, subscribing);
+            _ = RemoveAsync(subscribing, () => subscriber.UnsubscribeAsync(pattern, handler, CommandFlags.FireAndForget));
         }
     }
 
     // The client tells the server of the end of a subscription only when the server has confirmed it.
-    private static async Task RemoveAsync(ISubscriber subscriber, RedisChannel pattern, Action<RedisChannel, RedisValue> handler, Task subscribing)
+    private static async Task RemoveAsync(Task subscribing, Func<Task> unsubscribe)
     {
         await subscribing.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         try
         {
-            await subscriber.UnsubscribeAsync(pattern, handler, CommandFlags.FireAndForget).ConfigureAwait(false);
+            await unsubscribe().ConfigureAwait(false);
         }
         catch (Exception)
         {

@@ -9,8 +9,8 @@ namespace BatchKit.Nats;
 /// <summary>A connection to NATS: the application's, or one of our own. The client connects again by itself.</summary>
 internal sealed class NatsLink : IBlockingDisposable
 {
-    // The server answers a request, or is about to be found dead.
-    private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(5);
+    /// <summary>The server answers a request within this time, or is about to be found dead.</summary>
+    public static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(5);
 
     // The client gives a silent server up when MaxPingOut pings, one here, are unanswered at the next one: within two of them.
     private static readonly TimeSpan PingInterval = TimeSpan.FromSeconds(5);

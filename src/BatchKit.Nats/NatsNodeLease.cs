@@ -38,7 +38,10 @@ internal sealed class NatsNodeLease(NatsLink link, string bucket, int replicas, 
     private ulong _revision;
     private long _endsAt;
 
-    private bool IsHeld => timeProvider.GetTimestamp() < Interlocked.Read(ref _endsAt);
+    // For how long it is held from now on.
+    private TimeSpan Left => timeProvider.GetElapsedTime(timeProvider.GetTimestamp(), Interlocked.Read(ref _endsAt));
+
+    private bool IsHeld => Left > TimeSpan.Zero;
 
     /// <summary>Ends with the reason when the lease that was taken last is lost.</summary>
     public Task<string> Lost => _keeping;
@@ -81,7 +84,7 @@ internal sealed class NatsNodeLease(NatsLink link, string bucket, int replicas, 
         while (true)
         {
             var number = node.Candidate;
-            var other = await TryTakeAsync(number, cancellationToken).ConfigureAwait(false);
+            var other = await TryTakeAsync(number, NatsLink.AnswerLimit, cancellationToken).ConfigureAwait(false);
             if (other is null && node.TryFix(number))
                 return;
             if (other is null)
@@ -102,13 +105,15 @@ internal sealed class NatsNodeLease(NatsLink link, string bucket, int replicas, 
             await Task.Delay(RenewalInterval, timeProvider, cancellationToken).ConfigureAwait(false);
             try
             {
-                if (await TryTakeAsync(node.Value, cancellationToken).ConfigureAwait(false) is { } other)
+                // A lease that is over may still be ours, after a freeze.
+                var left = Left;
+                if (await TryTakeAsync(node.Value, left > TimeSpan.Zero ? left : RenewalInterval, cancellationToken).ConfigureAwait(false) is { } other)
                     return $"Node {node.Value} is held by {other} now.";
             }
             catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
             {
-                // The server may be back in time, and without it nothing is received either. Whatever it is, the reason is told when the lease is over.
-                if (!IsHeld)
+                // The server may be back in time, and without it nothing is received either. Whatever it is, the reason is told when the lease is over. The limit's timer may be a little early.
+                if (exception is TimeoutException || !IsHeld)
                     return $"The lease of node {node.Value} could not be renewed: {NatsLink.Describe(exception)}";
             }
         }
@@ -124,6 +129,22 @@ internal sealed class NatsNodeLease(NatsLink link, string bucket, int replicas, 
     }
 
     private static string Key(int number) => number.ToString(CultureInfo.InvariantCulture);
+
+    /// <summary>Asks within a limit. The client would wait without an end for a connection that is away.</summary>
+    /// <exception cref="TimeoutException">The server did not answer in time.</exception>
+    private async Task<string?> TryTakeAsync(int number, TimeSpan limit, CancellationToken cancellationToken)
+    {
+        using var late = new CancellationTokenSource(limit, timeProvider);
+        using var either = CancellationTokenSource.CreateLinkedTokenSource(late.Token, cancellationToken);
+        try
+        {
+            return await TryTakeAsync(number, either.Token).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException exception) when (late.IsCancellationRequested && !cancellationToken.IsCancellationRequested)
+        {
+            throw new TimeoutException(link.Fault ?? $"{link.Target} did not answer in time.", exception);
+        }
+    }
 
     /// <returns>Null when this process has the number; else who has it.</returns>
     private async Task<string?> TryTakeAsync(int number, CancellationToken cancellationToken)

@@ -1,6 +1,7 @@
 using System.Diagnostics.Metrics;
 using BatchKit.Testing;
 using BatchKit.TestServers.Nats;
+using BatchKit.TestServers.Network;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using NATS.Client.Core;
 using NATS.Client.JetStream;
@@ -75,6 +76,35 @@ public sealed class NatsFaultTests(NatsFixture nats)
 
         await next.Arrived.WaitForMessagesAsync(2).WithinDeadline();
         Assert.Equal(["held", "behind it"], next.Arrived.Texts);
+    }
+
+    [Fact]
+    public async Task A_receiver_that_is_cut_off_gives_its_frame_up_when_its_lease_is_over()
+    {
+        var options = await nats.NewOptionsAsync();
+        await using var sender = await NatsNode.StartAsync(options, 1);
+        var server = new Uri(options.Url!);
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var behind = await nats.NewOptionsAsync();
+        (behind.Prefix, behind.Url) = (options.Prefix, $"nats://127.0.0.1:{proxy.Port}");
+        await using var cutOff = await NatsNode.StartAsync(behind, 2);
+        var givenUp = new TaskCompletionSource();
+        cutOff.NextHop.Then(async (_, cancellationToken) =>
+        {
+            cancellationToken.Register(givenUp.SetResult);
+            await Task.Delay(Timeout.Infinite, cancellationToken);
+        });
+        await sender.WriteAsync(cutOff.Connection, "held");
+        await Until.TrueAsync(() => cutOff.NextHop.Sends == 1);
+
+        proxy.ForwardTo(FreePort.Take(1)[0]);
+        proxy.ResetAll();
+        await givenUp.Task.WithinDeadline();
+        await using var next = await NatsNode.StartAsync(options, 2);
+
+        await next.Arrived.WaitForMessagesAsync(1).WithinDeadline();
+        Assert.Equal(["held"], next.Arrived.Texts);
+        Assert.Empty(cutOff.Arrived.Texts);
     }
 
     [Fact]

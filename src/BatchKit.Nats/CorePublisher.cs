@@ -9,23 +9,27 @@ namespace BatchKit.Nats;
 /// <remarks>The first frame for a subject is confirmed by a round trip, and so is each one after a refusal, until one is taken. The others take the subject's right for granted. Thread-safe.</remarks>
 internal sealed class CorePublisher
 {
-    private static readonly Right Unknown = new(null);
-    private static readonly Right Granted = new(null);
+    private static readonly Right Unknown = new(null, 0);
+    private static readonly Right Granted = new(null, 0);
+
+    // The server does not tell that it would take a subject again, and nothing more may be sent to it.
+    private static readonly TimeSpan RefusalTime = TimeSpan.FromMinutes(1);
 
     private readonly NatsLink _link;
+    private readonly TimeProvider _timeProvider;
     private readonly LogThrottle _throttle = new(TimeProvider.System);
 
     // By subject: one for each node that was sent to, and that of all nodes.
     private readonly ConcurrentDictionary<string, Right> _rights = new(StringComparer.Ordinal);
 
-    public CorePublisher(NatsLink link)
+    public CorePublisher(NatsLink link, TimeProvider timeProvider)
     {
-        _link = link;
+        (_link, _timeProvider) = (link, timeProvider);
         link.ServerFailed += Refuse;
     }
 
-    /// <summary>Which frames the server refuses, in a sentence; null when it takes all that it is known of.</summary>
-    public string? Fault => _rights.Values.FirstOrDefault(static right => right.Refusal is not null)?.Refusal;
+    /// <summary>Which frames the server refuses, in a sentence; null when it has refused none lately.</summary>
+    public string? Fault => _rights.Values.FirstOrDefault(right => right.Refusal is not null && _timeProvider.GetElapsedTime(right.At) < RefusalTime)?.Refusal;
 
     /// <exception cref="FrameRefusedException">The server refused it, or the connection was lost before it was confirmed.</exception>
     public async ValueTask PublishAsync(string subject, ReadOnlyMemory<byte> frame, CancellationToken cancellationToken)
@@ -53,13 +57,15 @@ internal sealed class CorePublisher
         if (change.Error.Split('"') is not [var start, var subject, ..] || !start.EndsWith("Publish to ", StringComparison.Ordinal) || !_rights.ContainsKey(subject))
             return;
         var refusal = $"{_link.Target} refused a message: {change.Error}.";
-        _rights[subject] = new Right(refusal);
+        _rights[subject] = new Right(refusal, _timeProvider.GetTimestamp());
         Log.MessageRefused(_link.Logger, _throttle, refusal);
     }
 
     // Compared by reference: each refusal is one of its own.
-    private sealed class Right(string? refusal)
+    private sealed class Right(string? refusal, long at)
     {
         public string? Refusal => refusal;
+
+        public long At => at;
     }
 }

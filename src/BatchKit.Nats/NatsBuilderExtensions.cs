@@ -103,7 +103,7 @@ public static class NatsBuilderExtensions
 
     private static NatsTransport CreateTransport(IServiceProvider services, string name) => new(
         OptionsOf(services, name), services.GetRequiredKeyedService<NatsLink>(name),
-        services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services), services.GetKeyedService<ConnectionMetrics>(name));
+        services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services), services.GetKeyedService<ConnectionMetrics>(name), services.GetService<TimeProvider>());
 
     private static NatsReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {

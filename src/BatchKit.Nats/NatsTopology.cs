@@ -54,6 +54,13 @@ internal sealed class NatsTopology(NatsOptions options)
             cancellationToken).ConfigureAwait(false);
     }
 
+    /// <summary>Whether the stream's limits admit so many bytes now.</summary>
+    public async Task<bool> HasCapacityAsync(INatsJSContext jetStream, int bytes, CancellationToken cancellationToken)
+    {
+        var info = (await jetStream.GetStreamAsync(Stream, cancellationToken: cancellationToken).ConfigureAwait(false)).Info;
+        return (info.Config.MaxBytes <= 0 || info.State.Bytes + bytes <= info.Config.MaxBytes) && (info.Config.MaxMsgs <= 0 || info.State.Messages < info.Config.MaxMsgs);
+    }
+
     /// <summary>Returns the node's consumer, created if need be.</summary>
     public async Task<INatsJSConsumer> GetConsumerAsync(INatsJSContext jetStream, int node, bool canFilter, CancellationToken cancellationToken)
     {

@@ -2,6 +2,7 @@ using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using NATS.Client.Core;
 using NATS.Client.JetStream;
+using NATS.Client.JetStream.Models;
 
 namespace BatchKit.Nats;
 
@@ -40,6 +41,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     private long _openedAt;
     private Task? _declaring;
     private Task _starting = Task.CompletedTask;
+    private Task _looking = Task.CompletedTask;
     private volatile string? _fault;
 
     /// <summary>Creates a transport; it connects at its first send.</summary>
@@ -51,12 +53,12 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public NatsTransport(
         NatsOptions? options = null, INatsConnection? connection = null, ILogger<NatsTransport>? logger = null, FrameSigner? signer = null, ConnectionMetrics? metrics = null)
-        : this(options = Check(options), new NatsLink(options, connection, logger), signer, metrics) => _ownsLink = true;
+        : this(options = Check(options), new NatsLink(options, connection, logger), signer, metrics, timeProvider: null) => _ownsLink = true;
 
-    internal NatsTransport(NatsOptions options, NatsLink link, FrameSigner? signer, ConnectionMetrics? metrics)
+    internal NatsTransport(NatsOptions options, NatsLink link, FrameSigner? signer, ConnectionMetrics? metrics, TimeProvider? timeProvider)
     {
         (_options, _link, _topology) = (options, link, new NatsTopology(options));
-        _core = new CorePublisher(link);
+        _core = new CorePublisher(link, timeProvider ?? TimeProvider.System);
         _reporter = new ConnectionReporter(options.ConnectionChanged, "sender", link.Target, metrics, "nats");
         _frames = new FrameTransport(options.Delivery == NatsDelivery.AtLeastOnce ? StoreAsync : PublishAsync, new FrameTransportOptions
         {
@@ -214,7 +216,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
             if (answer.Error is { } full && full.Description?.Contains("per subject", StringComparison.OrdinalIgnoreCase) == true)
                 throw new FrameNotTakenException($"The stream {_topology.Stream} takes nothing for {frame.Destination} now: {full.Description}");
             if (answer.Error is { } error)
-                throw new IOException(_fault = $"The stream {_topology.Stream} did not store the frame: {error.Description}");
+                throw Refused(error, frame);
             _fault = null;
         }
         catch (Exception exception) when (exception is NatsException or TimeoutException)
@@ -225,6 +227,44 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
             _fault = $"{_link.Target} did not store a frame: {NatsLink.Describe(exception)}";
             KeepStarting();
             throw new IOException(_fault, exception);
+        }
+    }
+
+    private IOException Refused(ApiError error, OutgoingFrame frame)
+    {
+        _fault = $"The stream {_topology.Stream} did not store the frame: {error.Description}";
+        // Such as "maximum bytes exceeded".
+        if (error.Description?.Contains("exceeded", StringComparison.OrdinalIgnoreCase) == true)
+            KeepLooking(frame.Bytes.Length);
+        return new IOException(_fault);
+    }
+
+    private void KeepLooking(int bytes)
+    {
+        lock (_lock)
+        {
+            if (_looking.IsCompleted)
+                _looking = CallerContext.RunWithout(() => WaitForCapacityAsync(bytes, _ending.Token));
+        }
+    }
+
+    // The frames that the stream refused may have been given up, and then no send tells that it has capacity again.
+    private async Task WaitForCapacityAsync(int bytes, CancellationToken ending)
+    {
+        var schedule = new RetrySchedule(FirstDelay, LongestDelay);
+        for (var looks = 1; _fault is { } fault && !ending.IsCancellationRequested; looks++)
+        {
+            await Task.Delay(schedule.DelayAfter(looks, Random.Shared), TimeProvider.System, ending).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            try
+            {
+                // Not a fault that is newer than the look.
+                if (await _topology.HasCapacityAsync(_link.JetStream, bytes, ending).ConfigureAwait(false))
+                    Interlocked.CompareExchange(ref _fault, null, fault);
+            }
+            catch (Exception)
+            {
+                // The server is away and will be back, or the transport is disposed of.
+            }
         }
     }
 

@@ -32,13 +32,15 @@ internal sealed class NatsNode : IAsyncDisposable
     /// <param name="options">The settings.</param>
     /// <param name="node">Its number; one is leased when null.</param>
     /// <param name="connection">The application's connection; one of its own when null.</param>
-    public static async Task<NatsNode> StartAsync(NatsOptions options, int? node = null, INatsConnection? connection = null)
+    /// <param name="configure">Adds services, and changes other settings.</param>
+    public static async Task<NatsNode> StartAsync(NatsOptions options, int? node = null, INatsConnection? connection = null, Action<IServiceCollection>? configure = null)
     {
         var builder = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
         if (connection is not null)
             builder.Services.AddSingleton(connection);
         builder.Services.AddSingleton<CollectingTransport>();
         builder.Services.AddSingleton(static services => new ScriptedTransport(services.GetRequiredService<CollectingTransport>()));
+        configure?.Invoke(builder.Services);
         builder.Services.AddBatchKit(buffer => buffer.Node = node)
             .UseNats(nats => Copy(options, nats))
             .ReceiveFromNats(static services => services.GetRequiredService<ScriptedTransport>());

@@ -1,6 +1,7 @@
 using BatchKit.Testing;
 using BatchKit.TestServers.Nats;
 using BatchKit.Transports;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Logging;
 
@@ -77,6 +78,27 @@ public sealed class NatsRightsTests : IDisposable
         await node.WaitUntilHealthyAsync();
         Assert.Equal(HealthStatus.Unhealthy, health.Status);
         Assert.Contains($"refused a message: Permissions Violation for Publish to \"{options.Prefix}.all\"", health.Description, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_refused_message_after_which_none_is_sent_is_the_fault_for_a_minute()
+    {
+        await using var server = await StartAsync(User("publish: { deny: \"*.all\" }"));
+        var clock = new ManualTimeProvider();
+        await using var node = await NatsNode.StartAsync(OptionsFor(server), 1, configure: services => services.AddSingleton<TimeProvider>(clock));
+        await WriteUntilAsync(node.Output, static statistics => statistics.FailedMessages > 0);
+        await Until.TrueAsync(() => node.Output.GetStatistics().PendingMessages == 0);
+
+        clock.Advance(TimeSpan.FromSeconds(59));
+        var before = await node.GetHealthAsync();
+
+        // What the server says of the last ones may come after they are settled.
+        await Until.TrueAsync(async () =>
+        {
+            clock.Advance(TimeSpan.FromSeconds(1));
+            return (await node.GetHealthAsync()).Status == HealthStatus.Healthy;
+        });
+        Assert.Equal(HealthStatus.Unhealthy, before.Status);
     }
 
     [Fact]

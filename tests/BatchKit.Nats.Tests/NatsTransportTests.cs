@@ -1,6 +1,7 @@
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.Transports;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Options;
 using NATS.Client.Core;
@@ -170,6 +171,27 @@ public sealed class NatsTransportTests(NatsFixture nats)
         await back.Arrived.WaitForMessagesAsync(8).WithinDeadline();
         await sender.WaitUntilHealthyAsync();
         Assert.Equal(HealthStatus.Unhealthy, health.Status);
+    }
+
+    [Fact]
+    public async Task A_full_stream_whose_frames_were_given_up_is_no_fault_any_more_when_it_has_capacity()
+    {
+        var options = await nats.NewOptionsAsync();
+        options.MaxStreamBytes = 1024 * 1024;
+        await using var sender = await NatsNode.StartAsync(options, 1, configure: static services => services.Configure<OutputBufferOptions>(static buffer => buffer.DeliveryTimeout = TimeSpan.FromSeconds(1)));
+        var away = await NatsNode.StartAsync(options, 2);
+        var connection = away.Connection;
+        await away.DisposeAsync();
+        for (var frame = 0; frame < 8; frame++)
+            sender.Output.Write(connection, new string('x', 200_000));
+
+        await Until.TrueAsync(() => sender.Output.GetStatistics().PendingMessages == 0);
+        var (failed, health) = (sender.Output.GetStatistics().FailedMessages, await sender.GetHealthAsync());
+        await using var back = await NatsNode.StartAsync(options, 2);
+
+        await sender.WaitUntilHealthyAsync();
+        Assert.True(failed > 0);
+        Assert.Contains("maximum bytes exceeded", health.Description, StringComparison.Ordinal);
     }
 
     [Fact]

@@ -187,20 +187,28 @@ internal sealed class SendAttempt : IDisposable
 {
     private static readonly TimeSpan BeginLimit = TimeSpan.FromMilliseconds(500);
 
-    private readonly CancellationTokenSource _ended;
+    // The states of an attempt: one of the last two is its first and last change.
+    private const int Waiting = 0;
+    private const int Begun = 1;
+    private const int Late = 2;
+
+    private readonly CancellationTokenSource _limit;
+    private readonly CancellationTokenSource _ended = new();
+    private readonly CancellationTokenRegistration _expiring;
     private readonly CancellationTokenRegistration _cancelling;
-    private volatile bool _hasBegun;
+    private int _state;
 
     public SendAttempt(TimeProvider timeProvider, CancellationToken cancellationToken)
     {
-        _ended = new CancellationTokenSource(BeginLimit, timeProvider);
+        _limit = new CancellationTokenSource(BeginLimit, timeProvider);
+        _expiring = _limit.Token.UnsafeRegister(static state => ((SendAttempt)state!).Expire(), this);
         _cancelling = cancellationToken.UnsafeRegister(static state => ((CancellationTokenSource)state!).Cancel(), _ended);
     }
 
     public CancellationToken Token => _ended.Token;
 
     /// <summary>Whether MassTransit has a channel for the frame.</summary>
-    public bool HasBegun => _hasBegun;
+    public bool HasBegun => Volatile.Read(ref _state) == Begun;
 
     /// <summary>Why it failed; null as long as it has not.</summary>
     public ExceptionDispatchInfo? Failure { get; private set; }
@@ -211,16 +219,25 @@ internal sealed class SendAttempt : IDisposable
         _ended.Cancel();
     }
 
+    /// <exception cref="OperationCanceledException">The limit came first: the attempt has ended, and nothing was sent.</exception>
     public void Begin()
     {
-        _hasBegun = true;
-        _ended.CancelAfter(Timeout.InfiniteTimeSpan);
+        if (Interlocked.CompareExchange(ref _state, Begun, Waiting) == Late)
+            throw new OperationCanceledException(_ended.Token);
     }
 
     public void Dispose()
     {
+        _expiring.Dispose();
         _cancelling.Dispose();
+        _limit.Dispose();
         _ended.Dispose();
+    }
+
+    private void Expire()
+    {
+        if (Interlocked.CompareExchange(ref _state, Late, Waiting) == Waiting)
+            _ended.Cancel();
     }
 }
 

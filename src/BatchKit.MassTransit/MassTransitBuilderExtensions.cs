@@ -133,29 +133,24 @@ public static class MassTransitBuilderExtensions
     /// <summary>Reports whether a buffer's own bus is connected and whether its receiver receives, and otherwise the reason.</summary>
     private sealed class HealthCheck(BusOwner owner, MassTransitReceiver? receiver, MassTransitTransport? transport) : IHealthCheck
     {
-        public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
+        public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default) => Task.FromResult(Check(context));
+
+        private HealthCheckResult Check(HealthCheckContext context)
         {
-            var fault = FindBusFault(out var exception) ?? FindReceiverFault();
-            if (fault is not null)
-                return Task.FromResult(new HealthCheckResult(context.Registration.FailureStatus, fault, exception));
-            var receiverFaults = receiver?.GetStatistics().ObserverFaults ?? 0;
-            var observers = owner.LoggerFault ?? receiver?.LoggerFault ?? receiver?.CallbackFault ?? transport?.CallbackFault ?? (receiverFaults == 0 ? null : $"The receiver's logger failed {receiverFaults} times.");
-            return Task.FromResult(observers is null ? HealthCheckResult.Healthy($"Connected to {owner.Target}.") : HealthCheckResult.Degraded(observers));
+            var (sending, receiving) = (FindFault(owner.Sending), FindFault(owner.Receiving));
+            // Both go to one broker, and the second may not have been told why yet.
+            var receivingFault = receiving is null ? receiver?.Fault : sending ?? receiving;
+            var exception = (sending is not null ? owner.Sending : receiving is not null ? owner.Receiving : null)?.Link?.Failure;
+            var observers = owner.LoggerFault ?? receiver?.LoggerFault ?? receiver?.CallbackFault ?? transport?.CallbackFault;
+            var result = AdapterServices.Evaluate(context, FindAlarm() ?? sending, receivingFault, receiver?.GetStatistics(), observers);
+            return result.Status == HealthStatus.Healthy ? HealthCheckResult.Healthy($"Connected to {owner.Target}.") : new HealthCheckResult(result.Status, result.Description, exception);
         }
 
-        private string? FindBusFault(out Exception? exception)
-        {
-            exception = null;
-            if (owner.Sending?.Link?.Alarm.Reason is { } alarm)
-                return $"{owner.Target} accepts no messages now: {alarm}.";
-            // MassTransit's own health lags behind: its endpoint for replies pauses for up to 30 s.
-            if ((owner.Sending?.Link is { IsOpen: false } sending ? sending : owner.Receiving?.Link) is not { IsOpen: false } link)
-                return null;
-            exception = link.Failure;
-            var reason = link.Fault ?? "The connection is not open.";
-            return $"Not connected to {owner.Target}: {reason.TrimEnd('.')}. {BusLink.Remedy}";
-        }
+        private string? FindAlarm() => owner.Sending?.Link?.Alarm.Reason is { } alarm ? $"{owner.Target} accepts no messages now: {alarm}." : null;
 
-        private string? FindReceiverFault() => receiver?.Fault is { } fault ? $"Does not receive from {owner.Target}: {fault}" : null;
+        // MassTransit's own health lags behind: its endpoint for replies pauses for up to 30 s.
+        private string? FindFault(BusConnection? bus) => bus?.Link is { IsOpen: false } link
+            ? $"Not connected to {owner.Target}: {(link.Fault ?? "The connection is not open").TrimEnd('.')}. {BusLink.Remedy}"
+            : null;
     }
 }

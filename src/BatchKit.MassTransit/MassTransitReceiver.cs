@@ -73,7 +73,7 @@ public sealed class MassTransitReceiver : IHostedService, IBlockingDisposable
             ? new RabbitMqNodeLease(connection.Options.Prefix, node, connection.Options.UseQuorumQueues, _timeProvider)
             : null;
         _watch = new EndpointWatch(() => Queue, connection, connection.CreateReporter("receiver"), _timeProvider, _log);
-        _consumer = new EnvelopeConsumer(receiver, connection, _watch.Deliveries, () => Queue, _log, _stopping.Token);
+        _consumer = new EnvelopeConsumer(receiver, connection, _watch, () => Queue, _log, _stopping.Token);
         connection.Link?.Report(_watch.Lose);
         _endpoint = new NodeEndpoint(connection, _watch, () => Queue, Configure, _timeProvider);
     }
@@ -238,7 +238,7 @@ public sealed class MassTransitReceiver : IHostedService, IBlockingDisposable
 }
 
 /// <summary>Passes one frame after another to the <see cref="BatchReceiver"/>. When a consume succeeds, MassTransit acknowledges the frame.</summary>
-internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection connection, DeliveryWatch deliveries, Func<string> queue, ReceiverLog log, CancellationToken stopping)
+internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection connection, EndpointWatch watch, Func<string> queue, ReceiverLog log, CancellationToken stopping)
     : IDisposable
 {
     // After a lost connection, frames of the old channel and the new one may arrive at the same time.
@@ -247,11 +247,11 @@ internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection con
     public async Task ConsumeAsync(ConsumeContext<BatchEnvelope> context)
     {
         await _turn.WaitAsync(stopping).ConfigureAwait(false);
-        deliveries.Begin();
+        watch.Deliveries.Begin();
         try
         {
             if (connection.Topology.IsOurs(context))
-                await receiver.ReceiveAsync(context.Message.Frame, stopping).ConfigureAwait(false);
+                await watch.Held.WatchAsync(receiver.ReceiveAsync(context.Message.Frame, stopping)).ConfigureAwait(false);
         }
         catch (FrameFormatException exception)
         {
@@ -265,7 +265,7 @@ internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection con
         }
         finally
         {
-            deliveries.End();
+            watch.Deliveries.End();
             _turn.Release();
             connection.Complete();
         }

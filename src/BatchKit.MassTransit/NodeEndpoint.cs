@@ -151,8 +151,11 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
     /// <summary>Whether frames come.</summary>
     public DeliveryWatch Deliveries { get; } = new();
 
+    /// <summary>Whether the frame that has come is handed on.</summary>
+    public HeldFrame Held { get; } = new(timeProvider);
+
     /// <summary>Why it receives nothing now; null while it receives.</summary>
-    public string? Fault => (_isStopping && !_isRestarting ? null : connection.Link?.Fault) ?? _fault ?? _topologyFault;
+    public string? Fault => (_isStopping && !_isRestarting ? null : connection.Link?.Fault) ?? _fault ?? _topologyFault ?? Held.Fault;
 
     /// <summary>Completes when the endpoint receives for the first time.</summary>
     public Task FirstReady => _ready.Task;

@@ -50,7 +50,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
 
     // Guards the field below it, and the order of claims and of the last withdrawal: a claim behind it would stay, because an orderly disconnect discards the will.
     private readonly Lock _lock = new();
-    private bool _isOver;
+    private volatile bool _isOver;
 
     public NodeClaim(MqttOptions options, int number, TimeProvider timeProvider, GuardedLogger logger)
     {
@@ -93,6 +93,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     {
         lock (_lock)
             _isOver = true;
+        AnswerAfterEnd();
         // A successor then finds the number free at once. Without a connection, the will clears the claim.
         if (_output is { } output)
             Publish(output, "");
@@ -115,6 +116,8 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         // Either the attempt begins after this and sees the question, or it is seen here.
         Interlocked.MemoryBarrier();
         _attempt.Repeat();
+        if (_isOver)
+            AnswerAfterEnd();
         return question.Task;
     }
 
@@ -191,6 +194,9 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
             attempt.Keep();
         }
     }
+
+    // No attempt follows that would answer.
+    private void AnswerAfterEnd() => Answer(int.MaxValue, _takenReason ?? $"Node {_number} is not leased any more.");
 
     private void Answer(int questions, string? answer)
     {

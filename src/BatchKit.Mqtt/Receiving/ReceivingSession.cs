@@ -121,9 +121,9 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         return new SubscribedConnection(_arrivals, receiver, output, connection.Version, _state, delivery, abandon);
     }
 
-    // Null when this process has the number, or needs none.
+    // Null when this process has the number, or needs none: after the stop only the publisher uses the connection, but it does not end that of another process with the number.
     private async Task<string?> FindObstacleAsync(CancellationToken cancellationToken) =>
-        lease is null ? null : await lease.AskAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
+        lease is null || (_isStopped && lease.TakenReason is null) ? null : await lease.AskAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
 
     private static string Describe(SubackPacket suback, int index)
     {

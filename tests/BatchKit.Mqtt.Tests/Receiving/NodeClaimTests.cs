@@ -4,6 +4,7 @@ using BatchKit.Mqtt.Packets;
 using BatchKit.Mqtt.Receiving;
 using BatchKit.Mqtt.Tests.Connections;
 using BatchKit.Testing;
+using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Tests.Receiving;
 
@@ -134,7 +135,7 @@ public sealed class NodeClaimTests : IDisposable
 
         var isCertain = claim.IsCertain;
         _time.Advance(TimeSpan.FromSeconds(10));
-        var packetId = await ReadClaimAsync(broker);
+        var packetId = await ReadPublishAsync(broker);
         _time.Freeze(TimeSpan.FromSeconds(seconds - 10));
         var isCertainLater = claim.IsCertain;
         await broker.WriteAsync(0x40, 2, (byte)(packetId >> 8), (byte)packetId);
@@ -178,6 +179,53 @@ public sealed class NodeClaimTests : IDisposable
         await lease.DisposeAsync().AsTask().WithinDeadline();
     }
 
+    [Fact]
+    public async Task A_shared_connection_that_is_lost_after_the_receivers_stop_is_made_again_for_what_is_published()
+    {
+        var options = Options(Long);
+        (options.SharesConnection, options.ClientId, options.ConnectTimeout) = (true, "some", TimeSpan.FromMinutes(5));
+        await using var transport = new MqttTransport(options, _time);
+        await using var receiver = new MqttReceiver(transport, new NodeNumber(Number), leasesNode: true, new BatchReceiver(new CollectingTransport()), _time, logger: null);
+        var leasing = receiver.LeaseAsync(CancellationToken.None);
+        using var leaseBroker = await _broker.WelcomeAsync();
+        await AcceptAsync(leaseBroker);
+        await leasing.WithinDeadline();
+        var starting = receiver.StartAsync(CancellationToken.None);
+        await AcceptAsync(leaseBroker);
+        using var broker = await _broker.WelcomeAsync();
+        await AcceptAsync(leaseBroker);
+        var subscribe = await broker.ReadAsync();
+        await broker.WriteAsync(0x90, 5, subscribe[2], subscribe[3], 0, 1, 1);
+        await starting.WithinDeadline();
+
+        leaseBroker.Dispose();
+        await receiver.StopAsync(CancellationToken.None).WithinDeadline();
+        broker.Dispose();
+        await Until.TrueAsync(() => transport.Fault is not null && _time.NextDue <= options.ReconnectDelay);
+        var publishing = transport.PublishManyAsync(new[] { new MqttMessage("topic", "x"u8.ToArray()) });
+        _time.AdvanceToNextTimer();
+        using var again = await _broker.WelcomeAsync();
+        var packetId = await ReadPublishAsync(again);
+        await again.WriteAsync(0x40, 2, (byte)(packetId >> 8), (byte)packetId);
+
+        Assert.True((await publishing.AsTask().WithinDeadline()).IsSuccess);
+    }
+
+    [Fact]
+    public async Task Whoever_asks_a_claim_that_ends_or_has_ended_is_told_that_it_is_not_leased()
+    {
+        var claim = Create();
+        var (starting, broker) = await StartAsync(claim);
+        await AcceptAsync(broker);
+        await starting.WithinDeadline();
+
+        var asking = claim.AskAsync();
+        await EndAsync(claim, broker);
+
+        Assert.Contains("not leased", await asking.WithinDeadline(), StringComparison.Ordinal);
+        Assert.Contains("not leased", await claim.AskAsync().WithinDeadline(), StringComparison.Ordinal);
+    }
+
     private NodeClaim Create() => Create(Long);
 
     private NodeClaim Create(TimeSpan keepAlive) => new(Options(keepAlive), Number, _time, new GuardedLogger(_log));
@@ -218,8 +266,8 @@ public sealed class NodeClaimTests : IDisposable
         return (topic, claim);
     }
 
-    // The packet id of the claim that is sent again. Pings come too.
-    private static async Task<ushort> ReadClaimAsync(FakeBrokerConnection broker)
+    // The packet id of the next message. Pings and subscriptions come too.
+    private static async Task<ushort> ReadPublishAsync(FakeBrokerConnection broker)
     {
         var packet = await broker.ReadAsync();
         while ((PacketType)(packet[0] >> 4) != PacketType.Publish)

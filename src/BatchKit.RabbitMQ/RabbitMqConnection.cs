@@ -109,7 +109,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     {
         if (Interlocked.CompareExchange(ref _open, null, channel) != channel)
             return;
-        _closedAlone = channel is { Connection.IsOpen: true, Channel.CloseReason.Initiator: ShutdownInitiator.Peer } ? channel : null;
+        _closedAlone = channel is { ReachedTimestamp: not OpenChannel.NotYet, Connection.IsOpen: true, Channel.CloseReason.Initiator: ShutdownInitiator.Peer } ? channel : null;
         if (reason is not null)
             _reporter.Lose(reason);
         _closings.Start(channel.Connection, channel.Channel, channel.Leave);
@@ -248,29 +248,43 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 
     private Task OnChannelShutdownAsync(IChannel channel, ShutdownEventArgs reason)
     {
-        if (!_isClosed && _open?.Channel == channel)
-            _reporter.Lose(RabbitMqClosing.Describe(reason));
+        if (_isClosed || _open is not { } open || open.Channel != channel)
+            return Task.CompletedTask;
+        // The application's connection may recover the channel before it tells of that.
+        if (!open.Connection.IsOpen)
+            open.Restart(OpenChannel.NotYet);
+        _reporter.Lose(RabbitMqClosing.Describe(reason));
         return Task.CompletedTask;
     }
 
     // The application's connection recovers its channels too, before it tells of that.
     private void OnRecovered(IChannel? channel)
     {
-        if (!_isClosed && _open?.Channel == channel && channel is { IsOpen: true })
-            _reporter.Open();
+        if (_isClosed || _open is not { Channel.IsOpen: true } open || open.Channel != channel)
+            return;
+        open.Restart(_timeProvider.GetTimestamp());
+        _reporter.Open();
     }
 }
 
 /// <summary>An open channel, its connection, and the time stamp of its opening.</summary>
 /// <param name="Connection">The connection, which carries only this channel unless it is the application's.</param>
 /// <param name="Channel">The channel.</param>
-/// <param name="OpenedTimestamp">The time stamp.</param>
+/// <param name="OpenedTimestamp">The time stamp; that of its recovery once the client has recovered it.</param>
 /// <param name="Leave">Removes BatchKit's event handlers from the application's connection; null for a connection that is closed with the channel.</param>
 /// <param name="Watch">Logs its end and its alarms; null for none.</param>
 internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp, Action? Leave, ConnectionWatch? Watch = null)
 {
+    /// <summary>A time stamp that is later than any other, for a channel that is being recovered.</summary>
+    public const long NotYet = long.MaxValue;
+
+    public long OpenedTimestamp { get; private set; } = OpenedTimestamp;
+
     /// <summary>Since when the broker has been connected without a break. A channel that the broker closes alone, and its successor, make none.</summary>
-    public long ReachedTimestamp { get; init; } = OpenedTimestamp;
+    public long ReachedTimestamp { get; set; } = OpenedTimestamp;
+
+    /// <summary>Gives a channel that the client recovers the time stamps of a new one.</summary>
+    public void Restart(long timestamp) => OpenedTimestamp = ReachedTimestamp = timestamp;
 }
 
 /// <summary>Closes discarded connections and channels in the background while their successors already work. At the end it waits for all of them.</summary>

@@ -38,7 +38,8 @@ internal sealed class RabbitMqRefusedExchanges(TimeSpan grace, TimeProvider time
         if (_refusals.Count >= Most)
             _refusals.Clear();
         // One that was there and is deleted may come back with its consumer. With any other name, each message would hold up its neighbours for the whole time.
-        var since = isForbidden || _known.ContainsKey(exchange) ? timeProvider.GetTimestamp() : reached;
+        var now = timeProvider.GetTimestamp();
+        var since = isForbidden || _known.ContainsKey(exchange) ? now : Math.Min(reached, now);
         _refusals.TryAdd(exchange, new Refusal(reason, isForbidden, since));
     }
 

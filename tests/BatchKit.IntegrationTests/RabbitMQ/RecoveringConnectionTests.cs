@@ -5,6 +5,8 @@ using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
 using BatchKit.Transports;
 using RabbitMQ.Client;
+using RabbitMQ.Client.Events;
+using static BatchKit.IntegrationTests.RabbitMQ.RabbitMqEnds;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
@@ -22,8 +24,7 @@ public sealed class RecoveringConnectionTests(RabbitMqFixture fixture)
         var server = await fixture.GetAsync();
         Assert.SkipUnless(server.IsOwned, "Only a broker that the tests have started tells its channels.");
         await using var proxy = TcpProxy.Start(server.Host, server.Port);
-        var factory = new ConnectionFactory { Uri = server.Address, Port = proxy.Port, NetworkRecoveryInterval = TimeSpan.FromMilliseconds(20) };
-        await using var connection = await factory.CreateConnectionAsync(_name);
+        await using var connection = await ConnectAsync(server, proxy);
         var changes = new ConnectionChanges();
         var options = new RabbitMqOptions
         {
@@ -54,6 +55,48 @@ public sealed class RecoveringConnectionTests(RabbitMqFixture fixture)
         await Until.TrueAsync(async () => await CountChannelsAsync(server) == channels);
         await Until.TrueAsync(() => changes.All.Count(static change => change.State == BrokerConnectionState.Restored) >= 2);
     }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_node_has_its_grace_again_after_a_recovery_while_nothing_is_sent(bool isSentBeforeBatchKitIsTold)
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        await using var connection = await ConnectAsync(server, proxy);
+        var options = new RabbitMqOptions { Connection = connection, Prefix = _name };
+        var time = new ManualTimeProvider();
+        await using var probe = await RabbitMqProbe.ConnectAsync(server);
+        var queue = await probe.ListenAsync(options, $"{Node}");
+        RabbitMqTransport? sending = null;
+        var outcome = new TaskCompletionSource<BatchOutcome>();
+        if (isSentBeforeBatchKitIsTold)
+            connection.RecoverySucceededAsync += SendAsync;
+        await using var transport = sending = new RabbitMqTransport(options, time);
+        if (!isSentBeforeBatchKitIsTold)
+            connection.RecoverySucceededAsync += SendAsync;
+        await SendLinesAsync(transport, count: 1);
+        await probe.DeleteQueueAsync(queue);
+        time.Advance(options.UnroutableGrace);
+
+        proxy.ResetAll();
+        var first = await outcome.Task.WithinDeadline();
+        await Until.TrueAsync(async () =>
+        {
+            time.Advance(options.UnroutableGrace);
+            return await FailAsync() == BatchOutcome.Refused;
+        });
+
+        Assert.Equal(BatchOutcome.Busy, first);
+
+        async Task SendAsync(object sender, AsyncEventArgs recovered) => outcome.TrySetResult(await FailAsync());
+
+        async Task<BatchOutcome> FailAsync() =>
+            Assert.Single((await Assert.ThrowsAsync<BatchSendException>(() => SendLinesAsync(sending!, count: 1).WithinDeadline())).Outcomes);
+    }
+
+    private Task<IConnection> ConnectAsync(RabbitMqServer server, TcpProxy proxy) =>
+        new ConnectionFactory { Uri = server.Address, Port = proxy.Port, NetworkRecoveryInterval = TimeSpan.FromMilliseconds(20) }.CreateConnectionAsync(_name);
 
     private async Task<int> CountChannelsAsync(RabbitMqServer server)
     {

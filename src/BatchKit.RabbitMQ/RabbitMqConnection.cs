@@ -45,7 +45,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         _options = options;
         _channelOptions = channelOptions;
         _prepare = prepare;
-        _connector = new RabbitMqConnector(options, purpose);
+        _connector = new RabbitMqConnector(options, purpose, timeProvider);
         _timeProvider = timeProvider;
         _logger = logger;
         _closings = new RabbitMqClosings(timeProvider);

@@ -12,6 +12,7 @@ namespace BatchKit.RabbitMQ;
 internal sealed class RabbitMqConnector
 {
     private readonly RabbitMqOptions _options;
+    private readonly TimeProvider _timeProvider;
     private readonly ConnectionFactory _factory;
     private readonly string _name;
     private readonly AmqpTcpEndpoint[] _endpoints;
@@ -20,9 +21,10 @@ internal sealed class RabbitMqConnector
     // Null unless the connection is the application's.
     private readonly ConnectionRecovery? _recovery;
 
-    public RabbitMqConnector(RabbitMqOptions options, string purpose, Func<string, CancellationToken, Task<IPAddress[]>>? resolve = null)
+    public RabbitMqConnector(RabbitMqOptions options, string purpose, TimeProvider timeProvider, Func<string, CancellationToken, Task<IPAddress[]>>? resolve = null)
     {
         _options = options;
+        _timeProvider = timeProvider;
         _resolve = resolve ?? Dns.GetHostAddressesAsync;
         _name = $"BatchKit {options.Prefix} {purpose}";
         Purpose = purpose;
@@ -57,7 +59,7 @@ internal sealed class RabbitMqConnector
     public bool OwnsConnections => _options.Connection is null;
 
     public Task<IConnection> ConnectAsync(CancellationToken cancellationToken) =>
-        _recovery is not null ? _recovery.JoinAsync(cancellationToken)
+        _recovery is not null ? _recovery.JoinAsync(_timeProvider, cancellationToken)
         : _options.ConnectionFactory is { } factory ? factory.CreateConnectionAsync(_name, cancellationToken)
         : RabbitMqResolver.ConnectAsync(_factory, _endpoints, _resolve, _name, _options.ConnectTimeout, cancellationToken);
 
@@ -100,6 +102,9 @@ internal sealed class ConnectionRecovery
     // The connection keeps its tracker.
     private static readonly ConditionalWeakTable<IConnection, ConnectionRecovery> All = [];
 
+    // The client tells its handlers one after the other, and the application's may wait for output.
+    private static readonly TimeSpan TellingLimit = TimeSpan.FromSeconds(1);
+
     private readonly IConnection _connection;
 
     // Set from the connection's end until it has recovered.
@@ -116,12 +121,13 @@ internal sealed class ConnectionRecovery
 
     /// <summary>Returns the connection when channels may be created.</summary>
     /// <exception cref="IOException">It is closed, or the broker has an alarm: it would open the channel when that is over, after everyone has given it up.</exception>
-    public async Task<IConnection> JoinAsync(CancellationToken cancellationToken)
+    public async Task<IConnection> JoinAsync(TimeProvider timeProvider, CancellationToken cancellationToken)
     {
         if (!_connection.IsOpen)
             throw new IOException("The application's connection is closed.");
         if (Volatile.Read(ref _recovered) is { } recovered)
-            await recovered.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
+            await recovered.Task.WaitAsync(TellingLimit, timeProvider, cancellationToken).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        cancellationToken.ThrowIfCancellationRequested();
         RabbitMqAlarm.Of(_connection).ThrowIfRaised();
         return _connection;
     }

@@ -76,7 +76,7 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
         if (options is { DeclareTopology: true, RouteGroupsByMembers: true })
         {
             _groups = new RabbitMqGroupBindings(receiver.Groups, options.PublishTimeout, _timeProvider);
-            var answers = new RabbitMqGroupAnswers(new RabbitMqConnector(options, "receiver's answers"), _topology, options.PublishTimeout, _timeProvider);
+            var answers = new RabbitMqGroupAnswers(new RabbitMqConnector(options, "receiver's answers", _timeProvider), _topology, options.PublishTimeout, _timeProvider);
             _binder = new RabbitMqGroupBinder(_topology, _groups, answers, options.TopologyCheckInterval, _timeProvider, _logger);
         }
 

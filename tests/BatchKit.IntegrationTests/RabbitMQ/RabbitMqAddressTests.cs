@@ -15,7 +15,7 @@ public sealed class RabbitMqAddressTests(RabbitMqFixture fixture)
         var closed = IPAddress.Parse("127.0.0.2");
         var options = RabbitMqSome.Options(server, FreePort.Take(1)[0]);
         options.Hosts = [$"broker.example:{server.Port}"];
-        var connector = new RabbitMqConnector(options, "test", (name, _) => Task.FromResult(name == "broker.example" ? [closed, IPAddress.Loopback] : Array.Empty<IPAddress>()));
+        var connector = new RabbitMqConnector(options, "test", TimeProvider.System, (name, _) => Task.FromResult(name == "broker.example" ? [closed, IPAddress.Loopback] : Array.Empty<IPAddress>()));
 
         // The client begins with either.
         for (var attempt = 0; attempt < 10; attempt++)
@@ -34,7 +34,7 @@ public sealed class RabbitMqAddressTests(RabbitMqFixture fixture)
         using var silent = new SilentListener(new IPEndPoint(IPAddress.Parse("127.0.0.4"), server.Port), accepts);
         var options = RabbitMqSome.Options(server);
         (options.Hosts, options.ConnectTimeout) = ([$"broker.example:{server.Port}"], TimeSpan.FromSeconds(6));
-        var connector = new RabbitMqConnector(options, "test", (_, _) => Task.FromResult(new[] { IPAddress.Parse("127.0.0.4"), IPAddress.Loopback }));
+        var connector = new RabbitMqConnector(options, "test", TimeProvider.System, (_, _) => Task.FromResult(new[] { IPAddress.Parse("127.0.0.4"), IPAddress.Loopback }));
 
         // The order is random.
         for (var attempt = 0; attempt < 4; attempt++)
@@ -51,7 +51,7 @@ public sealed class RabbitMqAddressTests(RabbitMqFixture fixture)
         var port = FreePort.Take(1)[0];
         using var silent = new SilentListener(new IPEndPoint(IPAddress.Parse("127.0.0.2"), port), accepts: true);
         var options = new RabbitMqOptions { Hosts = [$"broker.example:{port}"], ConnectTimeout = TimeSpan.FromMilliseconds(200) };
-        var connector = new RabbitMqConnector(options, "test", (_, _) => Task.FromResult(new[] { IPAddress.Parse("127.0.0.2"), IPAddress.Parse("127.0.0.2") }));
+        var connector = new RabbitMqConnector(options, "test", TimeProvider.System, (_, _) => Task.FromResult(new[] { IPAddress.Parse("127.0.0.2"), IPAddress.Parse("127.0.0.2") }));
 
         var failure = await Assert.ThrowsAnyAsync<Exception>(() => connector.ConnectAsync(CancellationToken.None).WithinDeadline());
 
@@ -66,7 +66,7 @@ public sealed class RabbitMqAddressTests(RabbitMqFixture fixture)
         var server = await fixture.GetAsync();
         var options = RabbitMqSome.Options(server);
         options.Hosts = ["gone.example", $"broker.example:{server.Port}"];
-        var connector = new RabbitMqConnector(options, "test", (name, _) => name == "broker.example" ? Task.FromResult(new[] { IPAddress.Loopback }) : throw new SocketException((int)SocketError.HostNotFound));
+        var connector = new RabbitMqConnector(options, "test", TimeProvider.System, (name, _) => name == "broker.example" ? Task.FromResult(new[] { IPAddress.Loopback }) : throw new SocketException((int)SocketError.HostNotFound));
 
         await using var connection = await connector.ConnectAsync(CancellationToken.None).WithinDeadline();
 

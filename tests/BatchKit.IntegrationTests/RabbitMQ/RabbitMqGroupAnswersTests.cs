@@ -17,7 +17,7 @@ public sealed class RabbitMqGroupAnswersTests(RabbitMqFixture fixture)
         Assert.SkipUnless(server.IsOwned, "Only a broker that the tests have started tells its connections.");
         await using var proxy = TcpProxy.Start(server.Host, server.Port);
         var options = RabbitMqSome.Options(server, proxy.Port, static options => options.ConnectTimeout = TimeSpan.FromMinutes(1));
-        var answers = new RabbitMqGroupAnswers(new RabbitMqConnector(options, "answers"), new RabbitMqTopology(options), limit: TimeSpan.FromMilliseconds(50), TimeProvider.System);
+        var answers = new RabbitMqGroupAnswers(new RabbitMqConnector(options, "answers", TimeProvider.System), new RabbitMqTopology(options), limit: TimeSpan.FromMilliseconds(50), TimeProvider.System);
 
         proxy.Stall();
         for (var attempt = 0; attempt < Attempts; attempt++)

@@ -95,6 +95,35 @@ public sealed class RecoveringConnectionTests(RabbitMqFixture fixture)
             Assert.Single((await Assert.ThrowsAsync<BatchSendException>(() => SendLinesAsync(sending!, count: 1).WithinDeadline())).Outcomes);
     }
 
+    [Fact]
+    public async Task A_handler_of_the_recovery_that_waits_for_output_ends()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        await using var connection = await ConnectAsync(server, proxy);
+        var options = new RabbitMqOptions { Connection = connection, Prefix = _name };
+        await using var probe = await RabbitMqProbe.ConnectAsync(server);
+        await probe.ListenAsync(options, $"{Node}");
+        RabbitMqTransport? sending = null;
+        var handled = new TaskCompletionSource();
+        connection.RecoverySucceededAsync += async (_, _) =>
+        {
+            await SendLinesAsync(sending!, count: 1);
+            handled.TrySetResult();
+        };
+        await using var transport = sending = new RabbitMqTransport(options);
+        await SendLinesAsync(transport, count: 1);
+        // A send during the outage gives the channel up.
+        var failed = new TaskCompletionSource<Exception?>();
+        connection.ConnectionShutdownAsync += async (_, _) => failed.TrySetResult(await Record.ExceptionAsync(() => SendLinesAsync(transport, count: 1)));
+
+        proxy.ResetAll();
+
+        Assert.IsAssignableFrom<IOException>(await failed.Task.WithinDeadline());
+        await handled.Task.WithinDeadline();
+        await SendLinesAsync(transport, count: 1).WithinDeadline();
+    }
+
     private Task<IConnection> ConnectAsync(RabbitMqServer server, TcpProxy proxy) =>
         new ConnectionFactory { Uri = server.Address, Port = proxy.Port, NetworkRecoveryInterval = TimeSpan.FromMilliseconds(20) }.CreateConnectionAsync(_name);
 

@@ -198,12 +198,28 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             var start = index == 0 ? 0 : batch.MessageEnds[index - 1];
             var properties = PublishSettings.HasProperties(header) ? new(header!.Properties.Length) : default(List<MqttUserProperty>);
             var message = _settings.CreateMessage(batch.Handle.Name!, payload[start..batch.MessageEnds[index]], header, properties);
-            var injecting = StartInjecting(message);
-            await WaitAsync(injecting, cancellationToken).ConfigureAwait(false);
-            fault ??= Count(injecting);
+            var messageFault = await InjectAsync(message, cancellationToken).ConfigureAwait(false);
+            fault ??= messageFault;
         }
 
         return (capacity, fault);
+    }
+
+    // Returns why the message was refused; null when it was not.
+    private async ValueTask<string?> InjectAsync(MqttApplicationMessage message, CancellationToken cancellationToken)
+    {
+        Task? injecting = null;
+        try
+        {
+            injecting = StartInjecting(message);
+            await WaitAsync(injecting, cancellationToken).ConfigureAwait(false);
+            return Count(injecting);
+        }
+        catch (Exception exception) when (injecting is null or { IsFaulted: true } or { IsCanceled: true } && _server.IsStarted)
+        {
+            // Not tried again either.
+            return $"The application's MQTT server failed with {exception.GetType().Name}: {FailureText.MessageOf(exception)}";
+        }
     }
 
     private ValueTask InjectAsync(MqttApplicationMessage message, int index, PublishManyResults results, CancellationToken cancellationToken)

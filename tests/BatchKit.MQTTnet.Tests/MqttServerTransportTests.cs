@@ -75,6 +75,27 @@ public sealed class MqttServerTransportTests : IAsyncLifetime
         Assert.Equal(1, transport.GetStatistics().InjectedMessages);
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_message_for_which_the_applications_interceptor_throws_is_refused_alone(bool isCancellation)
+    {
+        _server.Server.InterceptingPublishAsync += occurrence => occurrence.ApplicationMessage.ConvertPayloadToString() != "2" ? Task.CompletedTask
+            : isCancellation ? Task.FromCanceled(new CancellationToken(canceled: true)) : throw new FormatException("a defect");
+        using var transport = Make(patience: Deadline.Time);
+        var subscriber = await Subscriber.StartAsync(_server);
+
+        var exception = await Assert.ThrowsAsync<BatchSendException>(
+            () => SendAsync(transport, Some.Batch(Some.Group(), _producer, 1, "1", "2", "3"), Some.Batch(Some.Group(), _producer, 2, "4")));
+        await subscriber.WaitForMessagesAsync(3);
+
+        ImmutableArray<BatchOutcome> expected = [BatchOutcome.Refused, BatchOutcome.Acknowledged];
+        Assert.Equal(expected, exception.Outcomes);
+        Assert.Contains(isCancellation ? nameof(TaskCanceledException) : "FormatException: a defect", exception.Message, StringComparison.Ordinal);
+        Assert.Equal(["1", "3", "4"], subscriber.Texts);
+        Assert.Equal(3, transport.GetStatistics().InjectedMessages);
+    }
+
     [Fact]
     public async Task An_interceptor_that_hangs_fails_its_message_and_holds_up_no_other()
     {

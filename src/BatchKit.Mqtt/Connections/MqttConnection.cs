@@ -100,6 +100,13 @@ internal sealed class MqttConnection : IAsyncDisposable
     /// <param name="reason">A human-readable sentence: why it ends.</param>
     public void Abandon(string reason) => _abandoned.TrySetResult(reason);
 
+    /// <summary>Sends such a DISCONNECT and waits until the broker has closed, in the place of <see cref="RunAsync"/>. After a close without one, the broker would publish the will.</summary>
+    public Task<string> AbandonAsync(string reason, CancellationToken cancellationToken)
+    {
+        Abandon(reason);
+        return RunAsync(new UnusedPackets(), cancellationToken);
+    }
+
     public async ValueTask DisposeAsync()
     {
         if (!_isClosed)

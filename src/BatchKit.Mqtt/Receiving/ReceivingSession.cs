@@ -66,17 +66,12 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
     public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
     {
         _supported = [.. subscriptions.Value.Where(subscription => FindUnsupported(subscription, connection.Limits) is null)];
-        if (_supported.Count == 0)
-        {
-            _firstAttempt.TrySetResult();
-            return FindUnsupported(subscriptions.Value[0], connection.Limits)!;
-        }
-
+        var unfit = _supported.Count == 0 && publisher is null ? FindUnsupported(subscriptions.Value[0], connection.Limits) : null;
         // Asked again, because the process may have been frozen while it connected. Nothing of this connection has been read yet.
-        if (await FindObstacleAsync(cancellationToken).ConfigureAwait(false) is { } taken)
+        if ((unfit ?? await FindObstacleAsync(cancellationToken).ConfigureAwait(false)) is { } obstacle)
         {
             _firstAttempt.TrySetResult();
-            return taken;
+            return await connection.AbandonAsync(obstacle, cancellationToken).ConfigureAwait(false);
         }
 
         _state.Connect(connection.Limits.IsSessionPresent);
@@ -85,7 +80,8 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         try
         {
             _fault = "The broker has not answered the subscriptions yet.";
-            output.Append(SubscribePacket.Write(publisher?.FindUnusedPacketId() ?? SubscribePacketId, _supported, connection.Version, isRepeated: _hasSubscribed && connection.Limits.IsSessionPresent));
+            if (_supported.Count > 0)
+                output.Append(SubscribePacket.Write(publisher?.FindUnusedPacketId() ?? SubscribePacketId, _supported, connection.Version, isRepeated: _hasSubscribed && connection.Limits.IsSessionPresent));
             output.Flush();
             publisher?.Open(output);
             return await RunAsync(connection, subscribed, cancellationToken).ConfigureAwait(false);
@@ -137,11 +133,13 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         // The first read may be delivered before the call returns, so the time counts from here.
         var start = timeProvider.GetTimestamp();
         var running = connection.RunAsync(subscribed, cancellationToken);
-        await AwaitAnswerAsync(connection, start, subscribed.Subscribed, running).ConfigureAwait(false);
-        if (subscribed.Subscribed.IsCompletedSuccessfully)
+        // Without a subscription there is nothing to answer.
+        var answer = _supported.Count > 0 ? subscribed.Subscribed : Task.FromResult(new SubackPacket(SubscribePacketId, [], Reason: null));
+        await AwaitAnswerAsync(connection, start, answer, running).ConfigureAwait(false);
+        if (answer.IsCompletedSuccessfully)
         {
-            EvaluateAnswer(await subscribed.Subscribed.ConfigureAwait(false), connection);
-            _hasSubscribed = true;
+            EvaluateAnswer(await answer.ConfigureAwait(false), connection);
+            _hasSubscribed |= _supported.Count > 0;
             _firstAttempt.TrySetResult();
         }
 

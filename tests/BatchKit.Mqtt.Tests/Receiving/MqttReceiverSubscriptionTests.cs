@@ -125,7 +125,29 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
         await starting.WithinDeadline();
 
         await Until.TrueAsync(() => receiver.Fault?.Contains("no shared subscriptions", StringComparison.Ordinal) == true);
-        Assert.Empty(await broker.ReadToEndAsync());
+        Assert.Equal(0xE0, (await broker.ReadToEndAsync())[0]);
+    }
+
+    [Fact]
+    public async Task A_shared_connection_publishes_where_the_broker_has_none_of_the_subscriptions()
+    {
+        var options = ConnectionSome.Options(_broker);
+        (options.SharesConnection, options.ClientId, options.Subscriptions) = (true, "some", [new MqttSubscription { Filter = "$share/workers/a" }]);
+        await using var transport = new MqttTransport(options);
+        await using var receiver = new MqttReceiver(transport, node: 1, new BatchReceiver(new CollectingTransport()), logger: new Logger<MqttReceiver>(_log));
+        var starting = receiver.StartAsync(CancellationToken.None);
+        using var broker = await _broker.AcceptAsync();
+        await broker.ReadAsync();
+        await broker.WriteAsync(0x20, 5, 0, 0, 2, 0x2A, 0);
+        await starting.WithinDeadline();
+
+        var publishing = transport.PublishManyAsync(new[] { new MqttMessage("t", Some.Bytes("x")) });
+        var publish = await broker.ReadAsync();
+        await broker.WriteAsync(0x40, 2, publish[5], publish[6]);
+
+        Assert.True((await publishing.AsTask().WithinDeadline()).IsSuccess);
+        Assert.Contains("no shared subscriptions", receiver.Fault, StringComparison.Ordinal);
+        Assert.Equal(1, _log.Count(SubscriptionRefused));
     }
 
     [Theory]

@@ -77,6 +77,10 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         _state.Connect(connection.Limits.IsSessionPresent);
         var output = connection.Open(publisher);
         var subscribed = _connection = Create(connection, output);
+        // Either the stop sees this connection, or it is seen here.
+        Interlocked.MemoryBarrier();
+        if (_isStopped)
+            _ = subscribed.CloseAsync();
         try
         {
             _fault = "The broker has not answered the subscriptions yet.";
@@ -98,6 +102,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
     public Task StopDeliveringAsync()
     {
         _isStopped = true;
+        Interlocked.MemoryBarrier();
         return _connection?.CloseAsync() ?? Task.CompletedTask;
     }
 
@@ -105,12 +110,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
     {
         var delivery = new LeasedDelivery(lease, connection.Abandon);
         if (publisher is not null)
-        {
-            var shared = new SharedConnection(publisher, createArrivals, receiver, output, connection, options.MaxPacketBytes, _state, delivery, _lastDelivery, abandon);
-            if (_isStopped)
-                _ = shared.CloseAsync();
-            return shared;
-        }
+            return new SharedConnection(publisher, createArrivals, receiver, output, connection, options.MaxPacketBytes, _state, delivery, _lastDelivery, abandon);
 
         // The broker still has the messages of a connection that broke before they were delivered.
         _arrivals.Clear();

@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
 
@@ -189,8 +190,16 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     private static MqttPublishResult Check(PublishEncoder encoder, PublishGroup group, int index, ref PublishFields fields, out int bytes)
     {
         bytes = 0;
-        var result = group.Read(index, ref fields);
-        return result.IsSuccess ? encoder.Check(fields, out bytes) : result;
+        try
+        {
+            var result = group.Read(index, ref fields);
+            return result.IsSuccess ? encoder.Check(fields, out bytes) : result;
+        }
+        catch (Exception exception)
+        {
+            // The memory of a call's messages is the application's, which may have disposed it. That must not end the connection of all others.
+            return new MqttPublishResult(MqttReasonCode.ImplementationSpecificError, $"The message can't be read: {exception.GetType().Name}. {FailureText.MessageOf(exception)}");
+        }
     }
 
     private void Settle(PublishGroup group, int index, MqttPublishResult result)

@@ -1,3 +1,4 @@
+using System.Buffers;
 using System.Runtime.CompilerServices;
 using BatchKit.Mqtt.Publishing;
 using BatchKit.Testing;
@@ -108,6 +109,21 @@ public sealed class PublishCallTests : PublishQueueTest
         Assert.Equal(["text", "batch", "text", "next batch"], Broker.Texts);
     }
 
+    [Fact]
+    public async Task A_message_whose_memory_was_disposed_is_refused_alone()
+    {
+        var call = Queue.PublishManyAsync(new[] { new MqttMessage("a", Some.Bytes("first")), new MqttMessage("a", new DisposedMemory().Bytes), new MqttMessage("a", Some.Bytes("last")) }).AsTask();
+
+        Broker.Connect();
+        Broker.Take();
+        Broker.AcknowledgeAll();
+
+        var report = await call.WithinDeadline();
+        Assert.Equal([true, false, true], Enumerable.Range(0, 3).Select(index => report[index].IsSuccess));
+        Assert.Contains(nameof(ObjectDisposedException), report[1].Reason, StringComparison.Ordinal);
+        Assert.Equal(["first", "last"], Broker.Texts);
+    }
+
     private static long AllocatedBy(Action action)
     {
         var before = GC.GetAllocatedBytesForCurrentThread();
@@ -131,6 +147,23 @@ public sealed class PublishCallTests : PublishQueueTest
         else
             broker.AcknowledgeAll();
         Assert.True(call.IsCompleted);
+    }
+
+    private sealed class DisposedMemory : MemoryManager<byte>
+    {
+        public ReadOnlyMemory<byte> Bytes => CreateMemory(1);
+
+        public override Span<byte> GetSpan() => throw new ObjectDisposedException(nameof(DisposedMemory));
+
+        public override MemoryHandle Pin(int elementIndex = 0) => throw new ObjectDisposedException(nameof(DisposedMemory));
+
+        public override void Unpin()
+        {
+        }
+
+        protected override void Dispose(bool disposing)
+        {
+        }
     }
 
     /// <summary>Knows what its timers were created for, without keeping it alive: a call's timer is created for the call.</summary>

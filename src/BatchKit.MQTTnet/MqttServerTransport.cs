@@ -33,8 +33,12 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     private readonly DropCounter _drops;
     private readonly SubscriberCapacity _subscribers;
 
-    // Held by one send at a time, from the query of the capacity until it is used.
-    private readonly SemaphoreSlim _turn = new(1, 1);
+    // Held by one send at a time, from the query of the capacity until it is used; and by one query, because a handler may send without awaiting it.
+    private readonly SemaphoreSlim _free = new(1, 1);
+    private readonly SemaphoreSlim _waiting = new(1, 1);
+
+    // Set in the flow of a send, and thus in the handlers of the server for which it waits. What a handler sends is part of that turn: if it waited for its own turn, neither would end.
+    private readonly AsyncLocal<Turn?> _turn = new();
 
     private long _injectedMessages;
     private volatile bool _isDisposed;
@@ -77,16 +81,17 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         var outcomes = new BatchOutcome[batches.Length];
         string? refusal = null;
         Exception? error = null;
-        await _turn.WaitAsync(cancellationToken).ConfigureAwait(false);
+        var outer = _turn.Value is { IsOver: false } held ? held : null;
+        if (outer is null)
+            await _free.WaitAsync(cancellationToken).ConfigureAwait(false);
+        var turn = _turn.Value = outer ?? new Turn();
         try
         {
-            var capacity = 0;
             for (var index = 0; index < outcomes.Length; index++)
             {
                 var batch = batches.Span[index];
                 var fault = MessageTexts.FindFault(batch.Handle, _options.AllowSystemTopics);
-                if (fault is null)
-                    (capacity, fault) = await InjectAsync(batch, capacity, cancellationToken).ConfigureAwait(false);
+                fault ??= await InjectAsync(batch, turn, cancellationToken).ConfigureAwait(false);
                 refusal ??= fault;
                 outcomes[index] = fault is null ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
             }
@@ -97,7 +102,8 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         }
         finally
         {
-            _turn.Release();
+            if (outer is null)
+                EndTurn(turn);
         }
 
         ThrowIfIncomplete(outcomes, refusal, error);
@@ -107,7 +113,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     /// <remarks>
     /// Each message has its own QoS (0, 1 or 2), retain flag and properties; the transport's settings for these do not apply. A message that is refused, because of its text or by the
     /// server's <c>InterceptingPublishAsync</c>, does not stop the others. A message that no one subscribes to succeeds with the reason code <c>NoMatchingSubscribers</c>.
-    /// Calls and sends take turns.
+    /// Calls and sends take turns. A handler of the server may call it: that is part of the turn for which the server calls the handler.
     /// </remarks>
     /// <param name="messages">
     /// The messages. The server keeps references to them, to their payloads and to their lists for an unlimited time: never change them after the call.
@@ -130,11 +136,13 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         if (!_server.IsStarted)
             throw new IOException("The application's MQTT server is not started: call its StartAsync, because BatchKit does not start it.");
         var results = new PublishManyResults(messages.Length);
-        await _turn.WaitAsync(cancellationToken).ConfigureAwait(false);
+        var outer = _turn.Value is { IsOver: false } held ? held : null;
+        if (outer is null)
+            await _free.WaitAsync(cancellationToken).ConfigureAwait(false);
+        var turn = _turn.Value = outer ?? new Turn();
         try
         {
             var droppedBefore = _drops.DroppedMessages;
-            var capacity = 0;
             for (var index = 0; index < messages.Length; index++)
             {
                 cancellationToken.ThrowIfCancellationRequested();
@@ -144,9 +152,8 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
                     continue;
                 }
 
-                if (capacity == 0)
-                    capacity = await _subscribers.WaitAsync(cancellationToken).ConfigureAwait(false);
-                capacity--;
+                if (--turn.Capacity < 0)
+                    await WaitAsync(turn, cancellationToken).ConfigureAwait(false);
                 await InjectAsync(messages.Span[index], index, results, cancellationToken).ConfigureAwait(false);
             }
 
@@ -154,7 +161,8 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         }
         finally
         {
-            _turn.Release();
+            if (outer is null)
+                EndTurn(turn);
         }
     }
 
@@ -176,8 +184,27 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         throw new IOException($"The MQTT server accepted no message: {(error is null ? null : FailureText.MessageOf(error))}", error);
     }
 
-    // Returns the capacity that is left, and why a message was refused; null when none was. The other messages are injected.
-    private async ValueTask<(int Capacity, string? Fault)> InjectAsync(MessageBatch batch, int capacity, CancellationToken cancellationToken)
+    private void EndTurn(Turn turn)
+    {
+        turn.IsOver = true;
+        _free.Release();
+    }
+
+    private async ValueTask WaitAsync(Turn turn, CancellationToken cancellationToken)
+    {
+        await _waiting.WaitAsync(cancellationToken).ConfigureAwait(false);
+        try
+        {
+            turn.Capacity = await _subscribers.WaitAsync(cancellationToken).ConfigureAwait(false) - 1;
+        }
+        finally
+        {
+            _waiting.Release();
+        }
+    }
+
+    // Returns why a message was refused; null when none was. The other messages are injected.
+    private async ValueTask<string?> InjectAsync(MessageBatch batch, Turn turn, CancellationToken cancellationToken)
     {
         string? fault = null;
         ReadOnlyMemory<byte> payload = batch.Payload.ToArray();
@@ -192,9 +219,8 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
                 continue;
             }
 
-            if (capacity == 0)
-                capacity = await _subscribers.WaitAsync(cancellationToken).ConfigureAwait(false);
-            capacity--;
+            if (--turn.Capacity < 0)
+                await WaitAsync(turn, cancellationToken).ConfigureAwait(false);
             var start = index == 0 ? 0 : batch.MessageEnds[index - 1];
             var properties = PublishSettings.HasProperties(header) ? new(header!.Properties.Length) : default(List<MqttUserProperty>);
             var message = _settings.CreateMessage(batch.Handle.Name!, payload[start..batch.MessageEnds[index]], header, properties);
@@ -202,7 +228,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             fault ??= messageFault;
         }
 
-        return (capacity, fault);
+        return fault;
     }
 
     // Returns why the message was refused; null when it was not.
@@ -217,7 +243,6 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         }
         catch (Exception exception) when (injecting is null or { IsFaulted: true } or { IsCanceled: true } && _server.IsStarted)
         {
-            // Not tried again either.
             return $"The application's MQTT server failed with {exception.GetType().Name}: {FailureText.MessageOf(exception)}";
         }
     }
@@ -306,6 +331,12 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     // A handler of the application has thrown, or the server has stopped.
     private static void Fail(Exception exception, int index, PublishManyResults results) =>
         results.Fail(index, new PublishManyResult(PublishManyOutcome.Failed, Reason: FailureText.MessageOf(exception), Error: exception));
+
+    private sealed class Turn
+    {
+        public int Capacity;
+        public volatile bool IsOver;
+    }
 }
 
 /// <summary>The counts of a <see cref="MqttServerTransport"/> so far.</summary>

@@ -151,6 +151,32 @@ public sealed class InjectManyTests : IAsyncLifetime
             static part => Assert.Equal(Texts(part.Key, part.Count()), part));
     }
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_handler_of_the_server_may_inject_beside_the_call_that_waits_for_it(bool isAwaited)
+    {
+        using var transport = Make();
+        var audits = new List<Task>();
+        _server.Server.InterceptingPublishAsync += occurrence =>
+        {
+            if (occurrence.ApplicationMessage.Topic == "audit")
+                return Task.CompletedTask;
+            var auditing = transport.InjectManyAsync(new[] { Messages.One("audit", "x"), Messages.One("audit", "y") }).AsTask();
+            audits.Add(auditing);
+            return isAwaited ? auditing : Task.CompletedTask;
+        };
+        var subscriber = await Subscriber.StartAsync(_server);
+        var all = Messages.Mixed(Count);
+
+        await transport.InjectManyAsync(all).AsTask().WithinDeadline();
+        await Task.WhenAll(audits).WithinDeadline();
+        await subscriber.WaitForMessagesAsync(3 * all.Length);
+
+        Assert.Equal(0, transport.GetStatistics().DroppedMessages);
+        Assert.Equal(3 * all.Length, transport.GetStatistics().InjectedMessages);
+    }
+
     [Fact]
     public async Task Messages_after_the_servers_stop_fail()
     {

@@ -111,6 +111,23 @@ public sealed class PublishManyTests : MosquittoTest
         await Assert.ThrowsAsync<IOException>(() => new ScriptedClient { IsConnected = false }.PublishManyAsync((MqttApplicationMessage[])[Messages.One("a", "x")]).AsTask());
 
     [Fact]
+    public async Task A_cancelled_call_starts_no_more_although_the_window_has_capacity()
+    {
+        using var cancellation = new CancellationTokenSource();
+        var client = new ScriptedClient();
+        client.Answer = _ =>
+        {
+            if (client.Publishes.Count == 3)
+                cancellation.Cancel();
+            return Task.FromResult(ScriptedPublish.Result(MqttClientPublishReasonCode.Success));
+        };
+
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => client.PublishManyAsync(Messages.Mixed(10), cancellation.Token).AsTask());
+
+        Assert.Equal(3, client.Publishes.Count);
+    }
+
+    [Fact]
     public async Task The_window_bounds_the_publishes_under_way_over_all_calls()
     {
         var client = new ScriptedClient();

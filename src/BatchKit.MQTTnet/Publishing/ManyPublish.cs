@@ -29,7 +29,7 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
         {
             while (true)
             {
-                StartUntilFull();
+                StartUntilFull(cancellationToken);
                 // Settled messages leave capacity for others.
                 if (SettleCompleted())
                     continue;
@@ -50,7 +50,7 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
         return _results.ToReport();
     }
 
-    private void StartUntilFull()
+    private void StartUntilFull(CancellationToken cancellationToken)
     {
         // The end of the hold writes everything that this thread has written to a batched channel.
         using var hold = WriteHold.Begin();
@@ -58,6 +58,7 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
         {
             if (_next - _oldest == _publishes.Length)
                 return;
+            cancellationToken.ThrowIfCancellationRequested();
             if (parts.FindFault(span[_next]) is { } fault)
             {
                 _results.Refuse(_next, fault);

@@ -39,9 +39,11 @@ internal static class RabbitMqResolver
                 // The client takes as long again to end an attempt that is cancelled.
                 return await attempt.WaitAsync(either.Token).ConfigureAwait(false);
             }
-            catch (Exception exception) when (!cancellationToken.IsCancellationRequested && !IsAnswer(exception))
+            catch (Exception exception)
             {
                 _ = DiscardAsync(attempt);
+                if (cancellationToken.IsCancellationRequested || IsAnswer(exception))
+                    throw;
                 // The next address may answer.
                 if (index < endpoints.Length - 1)
                     continue;

@@ -23,8 +23,8 @@ internal static class CommandText
         return -1;
     }
 
-    /// <summary>Splits an action list at its semicolons. Braces around the whole list or around a part are removed.</summary>
-    public static IEnumerable<string> SplitActions(string text)
+    /// <summary>Splits an action list at its semicolons. Braces around the whole list or around a part are removed; each level of them costs the budget its characters.</summary>
+    public static IEnumerable<string> SplitActions(string text, SoftcodeBudget budget)
     {
         var start = 0;
         while (start <= text.Length)
@@ -36,8 +36,11 @@ internal static class CommandText
             start = end + 1;
             if (TryUnwrap(action, out var inner))
             {
-                foreach (var innerAction in SplitActions(inner))
+                budget.Enter();
+                budget.Spend(inner.Length);
+                foreach (var innerAction in SplitActions(inner, budget))
                     yield return innerAction;
+                budget.Leave();
             }
             else if (action.Length > 0)
             {

@@ -16,7 +16,7 @@ public sealed class CommandTextTests
     [InlineData("{say a", "{say a")]
     [InlineData("", "")]
     public void Action_lists_part_at_semicolons_outside_of_braces(string text, string expected) =>
-        Assert.Equal(expected, string.Join('|', CommandText.SplitActions(text)));
+        Assert.Equal(expected, string.Join('|', CommandText.SplitActions(text, new SoftcodeBudget(SoftcodeLimits.Standard))));
 
     [Theory]
     [InlineData("a=b=c", 1)]

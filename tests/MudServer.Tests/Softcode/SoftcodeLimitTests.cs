@@ -1,3 +1,4 @@
+using MudServer.Game.Commands;
 using MudServer.Softcode;
 using MudServer.Tests.Support;
 
@@ -34,6 +35,34 @@ public sealed class SoftcodeLimitTests
     }
 
     [Fact]
+    public void Deep_braces_around_a_list_of_commands_are_stopped()
+    {
+        var exception = Assert.Throws<SoftcodeLimitException>(() => ParseList(1000, "x"));
+
+        Assert.Contains("deep", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void Each_level_of_braces_around_a_list_of_commands_costs_its_characters() =>
+        Assert.InRange(ParseList(40, new string('x', 4000)).UsedUnits, 40 * 4000 / 500, 50 * 4000 / 500);
+
+    [Theory]
+    [InlineData(@"@dolist%ba=[repeat(\{,500)]x[repeat(\},500)]")]
+    [InlineData("@dolist lnum(3000)=[if(1,@dolist)] a=<500 braces>")]
+    public async Task A_line_with_deep_braces_is_stopped_and_the_game_goes_on(string line)
+    {
+        var ana = OutputHandle.Connection(2, 1);
+        await using var game = new GameAlone();
+        await game.TypeAsync(ana, "hello", "connect Ana", line.Replace("<500 braces>", Braces(500, "x"), StringComparison.Ordinal), "think add(1,1)");
+
+        await game.WhenAnsweredAsync(ana);
+
+        var lines = await game.ReadAsync(ana);
+        Assert.Contains("Your command was stopped: it was nested more than 50 deep.", lines);
+        Assert.Contains("2", lines);
+    }
+
+    [Fact]
     public void Nested_functions_are_stopped_too()
     {
         var text = string.Concat(Enumerable.Repeat("add(1,", 1000));
@@ -61,4 +90,13 @@ public sealed class SoftcodeLimitTests
             Assert.True(exception is null or SoftcodeLimitException, $"{text}: {exception}");
         }
     }
+
+    private static SoftcodeBudget ParseList(int braces, string text)
+    {
+        var budget = new SoftcodeBudget(SoftcodeLimits.Standard);
+        ParsedAction.ParseList(Braces(braces, text), FunctionTable.Standard, budget);
+        return budget;
+    }
+
+    private static string Braces(int count, string text) => $"{new string('{', count)}{text}{new string('}', count)}";
 }

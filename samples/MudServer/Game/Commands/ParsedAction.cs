@@ -46,7 +46,7 @@ internal sealed class ParsedAction
     public static IReadOnlyList<ParsedAction> ParseList(string text, FunctionTable functions, SoftcodeBudget budget)
     {
         budget.Spend(text.Length);
-        return [.. CommandText.SplitActions(text).Select(action => ParseOne(action, functions, budget))];
+        return [.. CommandText.SplitActions(text, budget).Select(action => ParseOne(action, functions, budget))];
     }
 
     public static ParsedAction ParseOne(string text, FunctionTable functions, SoftcodeBudget budget)

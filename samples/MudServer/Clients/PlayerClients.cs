@@ -39,8 +39,8 @@ internal static class PlayerClients
         broadcast.MaxConnectionsPerAddress = options.MaxConnectionsPerAddress;
         broadcast.MaxRecordBytes = 4096;
 
-        // More lines than anyone types. A pasted screen of text is accepted at once, and a line that is too long is read to its end at this rate.
-        broadcast.TextInputLimits = new InputLimits { RecordsPerSecond = 20, RecordBurst = 40, BytesPerSecond = 128 * 1024, ByteBurst = 512 * 1024 };
+        // A line that is too long is read to its end at the rate of bytes. A WebSocket's message is one record however many lines it has, so its lines are counted again.
+        broadcast.TextInputLimits = new InputLimits { RecordsPerSecond = LinePace.LinesPerSecond, RecordBurst = LinePace.LineBurst, BytesPerSecond = 128 * 1024, ByteBurst = 512 * 1024 };
 
         // The time to read the welcome and to choose a name.
         broadcast.AuthenticationTimeout = TimeSpan.FromMinutes(3);

@@ -10,9 +10,10 @@ namespace MudServer.Clients;
 /// <param name="inputs">The buffers that carry input to the games.</param>
 /// <param name="arrival">Tells the client when the game is unavailable.</param>
 /// <param name="clients">The clients of this process.</param>
+/// <param name="timeProvider">Measures the pace of its lines.</param>
 /// <param name="game">The game's input; null at a gateway, whose game is another process.</param>
 internal sealed class PlayerConnection(
-    ClientConnection connection, ShardInputs inputs, ArrivalWatch arrival, ConnectedClients clients, GameInput? game = null) : IConnectionHandler
+    ClientConnection connection, ShardInputs inputs, ArrivalWatch arrival, ConnectedClients clients, TimeProvider timeProvider, GameInput? game = null) : IConnectionHandler
 {
     // The most lines of one client that wait at the game. It sends the next lines when the game has run them all.
     private const int MaxWaitingLines = 8;
@@ -21,6 +22,7 @@ internal sealed class PlayerConnection(
     private const int MaxLinesOfMessage = 100;
 
     private readonly CancellationTokenSource _gone = new();
+    private readonly LinePace _pace = new(timeProvider);
 
     // Held while lines are taken, so that the game gets no line after the notice that this client leaves.
     private readonly SemaphoreSlim _taking = new(1, 1);
@@ -48,10 +50,7 @@ internal sealed class PlayerConnection(
         await _taking.WaitAsync(cancellationToken);
         try
         {
-            if (_isLeaving)
-                clients.CountLateLines(records.Length);
-            else
-                await TakeAsync(records, cancellationToken);
+            await TakeAsync(records, cancellationToken);
         }
         finally
         {
@@ -94,7 +93,7 @@ internal sealed class PlayerConnection(
         {
             var record = records.Span[index];
             if (record.Kind == RecordKind.TooLong)
-                await TellAsync(InputKind.LineTooLong);
+                await TakeLineAsync(line: null, cancellationToken);
             else if (record.Kind == RecordKind.Data)
                 await TakeAsync(record.GetText(keepsLineFeeds: true), cancellationToken);
         }
@@ -107,10 +106,41 @@ internal sealed class PlayerConnection(
         foreach (var line in lines.Take(MaxLinesOfMessage))
             await TakeLineAsync(line, cancellationToken);
         if (lines.Length > MaxLinesOfMessage)
-            await TellAsync(InputKind.LineTooLong);
+            await TakeLineAsync(line: null, cancellationToken);
     }
 
-    private async ValueTask TakeLineAsync(string line, CancellationToken cancellationToken)
+    /// <param name="line">Null for one that is too long.</param>
+    /// <param name="cancellationToken">Cancelled when the connection ends.</param>
+    private async ValueTask TakeLineAsync(string? line, CancellationToken cancellationToken)
+    {
+        await PaceAsync(cancellationToken);
+        if (_isLeaving)
+            clients.CountLateLines(1);
+        else if (line is null)
+            await TellAsync(InputKind.LineTooLong);
+        else
+            await SendAsync(line, cancellationToken);
+    }
+
+    private async ValueTask PaceAsync(CancellationToken cancellationToken)
+    {
+        var early = _pace.Take();
+        if (early <= TimeSpan.Zero)
+            return;
+
+        // A client that is delayed must not hold up the end of its gateway.
+        _taking.Release();
+        try
+        {
+            await Task.Delay(early, timeProvider, cancellationToken);
+        }
+        finally
+        {
+            await _taking.WaitAsync(CancellationToken.None);
+        }
+    }
+
+    private async ValueTask SendAsync(string line, CancellationToken cancellationToken)
     {
         if (game is not null && ++_waitingLines > MaxWaitingLines)
         {

@@ -2,11 +2,14 @@ namespace BatchKit.Broadcast.Connections;
 
 /// <summary>A clock that counts the time in which this process ran. While the process stands still, as under SIGSTOP, in a debugger or on a machine that sleeps, its time limits do not go on.</summary>
 /// <remarks>
-/// Its owner calls <see cref="Tick"/> periodically. The clock goes at most half a period further than a tick should take, so all that a process slept through counts for no more than that.
+/// Its owner calls <see cref="Tick"/> periodically. The clock goes at most half a period, or 50 ms if that is longer, further than a tick should take, so all that a process slept through counts for no more than that.
 /// Its timers fire by its own time. All members are thread-safe.
 /// </remarks>
 internal sealed class RunningClock : TimeProvider
 {
+    // Timers may be that coarse: on Windows they fire every 15.6 ms. With a shorter period each tick would be late.
+    private static readonly TimeSpan LeastSlack = TimeSpan.FromMilliseconds(50);
+
     private readonly long _longestGap;
 
     // The time that was not counted, and the time that the clock does not pass before the next tick. A tick writes them in this order and a reader reads them in the other:
@@ -24,7 +27,8 @@ internal sealed class RunningClock : TimeProvider
     public RunningClock(TimeProvider inner, TimeSpan period)
     {
         Inner = inner;
-        _longestGap = (long)(1.5 * period.TotalSeconds * inner.TimestampFrequency);
+        var slack = period / 2 > LeastSlack ? period / 2 : LeastSlack;
+        _longestGap = (long)((period + slack).TotalSeconds * inner.TimestampFrequency);
         _tickedAt = _trustedAt = inner.GetTimestamp();
         _end = _tickedAt + _longestGap;
     }

@@ -48,6 +48,18 @@ public sealed class RunningClockTests
     }
 
     [Fact]
+    public void Ticks_of_a_coarse_timer_are_trusted_however_short_the_period_is()
+    {
+        var clock = new RunningClock(_time, TimeSpan.FromMilliseconds(2.5));
+        for (var tick = 0; tick < 10; tick++)
+        {
+            _time.Freeze(TimeSpan.FromMilliseconds(15.6));
+            Assert.True(clock.Tick());
+            Assert.Equal(_time.GetTimestamp(), clock.GetTimestamp());
+        }
+    }
+
+    [Fact]
     public void A_tick_that_came_late_is_not_trusted_and_the_next_one_in_time_is()
     {
         _time.Advance(10 * Second);

@@ -57,6 +57,21 @@ public sealed class FrozenProcessTests
     }
 
     [Fact]
+    public async Task The_least_limit_ends_who_does_not_read_also_where_timers_are_coarse()
+    {
+        await using var transport = new BroadcastTransport(new BroadcastOptions { SlowConsumerTimeout = TimeSpan.FromMilliseconds(10) }, timeProvider: _time);
+        var stalled = Client(transport);
+        stalled.Wire.Limit(0);
+        await transport.SendAsync(Deliveries.To(stalled.Handle, "unread"));
+
+        // As on Windows, where timers fire every 15.6 ms.
+        for (var tick = 0; tick < 10; tick++)
+            _time.Freeze(TimeSpan.FromMilliseconds(15.6));
+
+        Assert.Equal(DisconnectReason.SlowConsumer, await stalled.Connection.Closing.WithinDeadline());
+    }
+
+    [Fact]
     public async Task A_handshake_that_was_under_way_goes_on()
     {
         await using var server = await TcpServer.StartAsync(new BroadcastOptions { TrustedProxies = { IPNetwork.Parse("127.0.0.0/8") } }, listener => listener.UseProxyProtocol = true, _time);

@@ -133,12 +133,12 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IBlo
     public bool TryGetConnection(OutputHandle handle, [MaybeNullWhen(false)] out ClientConnection connection) => Connections.TryGet(handle, out connection);
 
     /// <summary>Waits until each client of a destination that reads has half of its queue free: back pressure for who writes much. Flush what you have written before, so that it is in the queues.</summary>
-    /// <remarks>A client that has taken nothing for a second is not waited for: <see cref="BroadcastOptions.SlowConsumer"/> and <see cref="BroadcastOptions.SlowConsumerTimeout"/> decide about it.</remarks>
+    /// <remarks>A client that has taken nothing for a second is not waited for, and none for longer than <see cref="BroadcastOptions.SlowConsumerTimeout"/> from the call: <see cref="BroadcastOptions.SlowConsumer"/> and that time limit decide about it.</remarks>
     /// <param name="destination">A connection, or a group; one of another node has nothing to wait for.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
     /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
     public Task WaitForReadersAsync(OutputHandle destination, CancellationToken cancellationToken = default) =>
-        ReaderWait.RunAsync(destination.Name is { } group ? GetMembers(group) : TryGetConnection(destination, out var client) ? [client] : [], Clock, cancellationToken);
+        ReaderWait.RunAsync(destination.Name is { } group ? GetMembers(group) : TryGetConnection(destination, out var client) ? [client] : [], Options.SlowConsumerTimeout, Clock, cancellationToken);
 
     /// <summary>Reads the counters. It visits every connection: use it for a page or a test, not on a hot path.</summary>
     public BroadcastStatistics GetStatistics() => BroadcastStatistics.Read(Counters, Connections, Groups.Count) with { SlowClients = SlowClients };

@@ -12,12 +12,17 @@ internal static class ReaderWait
     private static readonly TimeSpan LongestPause = TimeSpan.FromSeconds(0.1);
 
     /// <summary>Waits until each client has half of its queue free, is gone, or has taken nothing for <see cref="Patience"/>.</summary>
-    public static async Task RunAsync(IEnumerable<ClientConnection> clients, TimeProvider timeProvider, CancellationToken cancellationToken)
+    /// <param name="clients">The clients.</param>
+    /// <param name="limit">The longest wait in all: a client that takes a byte now and then must not hold it up for ever.</param>
+    /// <param name="timeProvider">The clock.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    public static async Task RunAsync(IEnumerable<ClientConnection> clients, TimeSpan limit, TimeProvider timeProvider, CancellationToken cancellationToken)
     {
+        var began = timeProvider.GetTimestamp();
         foreach (var client in clients)
         {
             cancellationToken.ThrowIfCancellationRequested();
-            while (client.Output.WhenHalfFree() is { IsCompleted: false } halfFree && Patience - client.Output.StalledFor is { Ticks: > 0 } rest)
+            while (client.Output.WhenHalfFree() is { IsCompleted: false } halfFree && Rest(client) is { Ticks: > 0 } rest)
             {
                 try
                 {
@@ -29,5 +34,7 @@ internal static class ReaderWait
                 }
             }
         }
+
+        TimeSpan Rest(ClientConnection client) => TimeSpan.FromTicks(Math.Min((Patience - client.Output.StalledFor).Ticks, (limit - timeProvider.GetElapsedTime(began)).Ticks));
     }
 }

@@ -86,6 +86,25 @@ public sealed class BackPressureTests
     }
 
     [Fact]
+    public async Task A_client_that_acknowledges_a_byte_now_and_then_is_not_waited_for_for_ever()
+    {
+        await using var transport = Create(static options => options.SlowConsumerTimeout = TimeSpan.FromSeconds(30));
+        var trickling = new FakeClient(transport, timeProvider: _clock).Join("hall");
+        await FillAsync(transport, trickling);
+
+        var waiting = transport.WaitForReadersAsync(OutputHandle.Named("hall"));
+        for (var moment = 1; moment <= 60; moment++)
+        {
+            trickling.Wire.AcknowledgedBytes = moment;
+            _clock.Advance(Moment);
+        }
+
+        await waiting.WithinDeadline();
+        Assert.False(trickling.Connection.Closing.IsCompleted);
+        Assert.InRange(trickling.Connection.Output.StalledFor, TimeSpan.Zero, ReaderWait.Patience);
+    }
+
+    [Fact]
     public async Task A_wait_ends_with_its_client_and_with_its_token()
     {
         await using var transport = Create();

@@ -94,8 +94,18 @@ public sealed class BroadcastListener : IBlockingDisposable
     /// <remarks>Drain the transport first, so that every client can read what is queued and the goodbye. It may be called again.</remarks>
     public async ValueTask DisposeAsync()
     {
-        await StopAsync(CancellationToken.None).ConfigureAwait(false);
-        await _clients.EndAsync().ConfigureAwait(false);
+        // One limit for both waits: a handler that blocks its thread keeps its client from entering.
+        using var limit = new CancellationTokenSource(_clients.EndLimit, _timeProvider);
+        try
+        {
+            await StopAsync(limit.Token).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException)
+        {
+            // Clients that enter later are closed then.
+        }
+
+        await _clients.EndAsync(limit.Token).ConfigureAwait(false);
         _stopping.Dispose();
     }
 }

@@ -7,6 +7,11 @@ namespace BatchKit.Broadcast.Connections;
 /// <summary>Runs one connection from its first byte until it is gone, in the same way for every protocol.</summary>
 internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBuffer? output, TimeProvider timeProvider, ILogger logger)
 {
+    private volatile bool _isStopped;
+
+    /// <summary>From now on each connection is closed as it starts: its listener has ended those that are in the table.</summary>
+    public void Stop() => _isStopped = true;
+
     /// <summary>Completes when the connection has left its groups and the table, and its handler has ended. Never throws.</summary>
     /// <param name="connection">A connection that is not in the table yet.</param>
     /// <param name="inbound">Reads its input.</param>
@@ -26,8 +31,8 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
         var calls = new HandlerCalls(connection, place, transport, logger);
         transport.Connections.Add(connection);
 
-        // A drain that began before this connection was in the table has not seen it.
-        if (transport.Connections.IsClosed)
+        // A drain, or the end of its listener, that began before this connection was in the table has not seen it.
+        if (_isStopped || transport.Connections.IsClosed)
             connection.Close(DisconnectReason.Stopped);
         calls.Start(inbound, handlers, output);
         return calls;

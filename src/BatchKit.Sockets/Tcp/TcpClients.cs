@@ -53,19 +53,23 @@ internal sealed class TcpClients(
     /// <summary>Completes when every client that was taken is in the transport's table, or gone.</summary>
     public Task WhenEnteredAsync() => _entering.WhenNone();
 
-    /// <summary>Ends the clients that are not already being closed, and waits until all are gone, but not for ever: a handler may hang.</summary>
-    public async Task EndAsync()
+    /// <summary>How long the end may take: a handler may hang.</summary>
+    public TimeSpan EndLimit => transport.Options.DrainTimeout + transport.Options.CloseTimeout;
+
+    /// <summary>Ends the clients that are not already being closed, and those that enter later, and waits until all are gone.</summary>
+    /// <param name="limit">Ends the wait.</param>
+    public async Task EndAsync(CancellationToken limit)
     {
+        _lifetime.Stop();
         foreach (var connection in transport.Connections.All)
         {
             if (connection.Listener == this && !connection.IsClosing)
                 connection.Abort(DisconnectReason.Stopped);
         }
 
-        var limit = transport.Options.DrainTimeout + transport.Options.CloseTimeout;
-        await _running.WhenNone().WaitAsync(limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await _running.WhenNone().WaitAsync(limit).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         if (_running.Count is > 0 and var clients)
-            Log.HandlersLinger(logger, clients, limit);
+            Log.HandlersLinger(logger, clients, EndLimit);
     }
 
     private async Task RunAsync(Socket socket, CancellationToken stopping)

@@ -39,6 +39,18 @@ public sealed class ConnectionLifetimeTests
         Assert.Equal(1, scene.MostCalls);
     }
 
+    [Fact]
+    public async Task A_connection_that_starts_after_the_end_of_its_listener_is_closed()
+    {
+        await using var scene = new ConnectionScene { JoinsGroup = false };
+        scene.Lifetime.Stop();
+
+        scene.Start();
+        scene.EndInput(InboundEnd.Closed);
+
+        Assert.Equal(DisconnectReason.Stopped, await scene.Ended.WithinDeadline());
+    }
+
     [Theory]
     [InlineData(true, DisconnectReason.NotAuthenticated)]
     [InlineData(false, null)]

@@ -207,6 +207,27 @@ public sealed class ListenerTests
     }
 
     [Fact]
+    public async Task Disposed_it_leaves_a_handler_that_blocks_its_thread_behind_and_closes_its_client_later()
+    {
+        var clock = new ManualTimeProvider();
+        await using var server = await TcpServer.StartAsync(clock: clock);
+        using var released = new ManualResetEventSlim();
+        server.OnStart = () => released.Wait(Deadline.Time);
+        using var client = await LineClient.ConnectAsync(server.EndPoint);
+        var handler = await server.NextHandlerAsync();
+
+        var limit = server.Transport.Options.DrainTimeout + server.Transport.Options.CloseTimeout;
+        await server.Listener.DisposeAsync().AsTask().WhileAdvancing(() => clock.Advance(limit));
+
+        var isLeftBehind = !handler.Ended.IsCompleted;
+        released.Set();
+
+        Assert.True(isLeftBehind);
+        Assert.Contains("1 handlers still ran", await server.LoggedAsync(2311), StringComparison.Ordinal);
+        Assert.Equal(DisconnectReason.Stopped, await handler.Ended.WithinDeadline());
+    }
+
+    [Fact]
     public async Task Drained_clients_read_the_goodbye_before_they_are_gone()
     {
         await using var server = await TcpServer.StartAsync(new BroadcastOptions { GoodbyeMessage = "Bye.\n" });

@@ -18,6 +18,12 @@ internal sealed class ScriptedHandler(ClientConnection connection, TcpServer ser
 
     public Task<DisconnectReason> Ended => _ended.Task;
 
+    public ValueTask StartAsync(CancellationToken cancellationToken)
+    {
+        server.OnStart();
+        return default;
+    }
+
     public async ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
         foreach (var record in records.ToArray())

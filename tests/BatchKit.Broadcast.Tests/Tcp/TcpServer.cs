@@ -33,6 +33,8 @@ internal sealed class TcpServer : IAsyncDisposable
         return default;
     };
 
+    public Action OnStart { get; set; } = static () => { };
+
     /// <summary>What handlers answer at the end of a client's input.</summary>
     public bool StaysOpen { get; set; }
 

@@ -37,6 +37,12 @@ internal static partial class Log
             ClientsTurnedAway(logger, events.Count, options.MaxConnections, options.PlacesPerAddress, options.MaxLingeringHandlers);
     }
 
+    public static void StartsBlock(ILogger logger, LogThrottle throttle, int waiting)
+    {
+        if (throttle.TryBegin(2312, string.Empty, amount: 1, out _))
+            StartsBlock(logger, waiting);
+    }
+
     /// <param name="logger">The logger.</param>
     /// <param name="throttle">Limits the lines.</param>
     /// <param name="origin">The origin that the request named. A client wrote it, so only a short and printable one is logged.</param>
@@ -64,6 +70,9 @@ internal static partial class Log
 
     [LoggerMessage(2311, LogLevel.Warning, "{Clients} handlers still ran {Limit} after their listener was disposed; nothing waits for them.")]
     public static partial void HandlersLinger(ILogger logger, int clients, TimeSpan limit);
+
+    [LoggerMessage(2312, LogLevel.Warning, "{Clients} accepted clients waited for a second and none was started: the handlers of others block their threads as they begin, or all threads of the pool are busy. Further threads start them. Await in StartAsync and ReceiveAsync.")]
+    private static partial void StartsBlock(ILogger logger, int clients);
 
     [LoggerMessage(2310, LogLevel.Debug, "A client from {Address} left while its connection began or ended: {Reason}.")]
     public static partial void ClientLeft(ILogger logger, EndPoint? address, string reason);

@@ -21,7 +21,8 @@ internal sealed class TcpClients(
     private readonly ClientEntry _entry = new(transport, options, timeProvider, logger);
     private readonly RunningTasks _entering = new();
     private readonly RunningTasks _running = new();
-    private readonly ClientStarts<AcceptedClient> _starts = new(static client => _ = client.Clients.RunAsync(client.Socket, client.Stopping));
+    private readonly ClientStarts<AcceptedClient> _starts = new(
+        static client => _ = client.Clients.RunAsync(client.Socket, client.Stopping), timeProvider, waiting => Log.StartsBlock(logger, transport.LogThrottle, waiting));
     private long _accepted;
 
     /// <summary>How many clients were accepted since the start.</summary>

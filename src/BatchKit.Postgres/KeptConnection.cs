@@ -7,9 +7,19 @@ namespace BatchKit.Postgres;
 /// A connection that stays open between uses, for one task at a time. When it turns out to be broken at its next use, it is replaced once without an error, because the server may have
 /// restarted in between. A use may therefore run twice.
 /// </summary>
-internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDisposable
+/// <param name="dataSource">Where it is from.</param>
+/// <param name="open">Opens it.</param>
+internal sealed class KeptConnection(NpgsqlDataSource dataSource, Func<CancellationToken, ValueTask<NpgsqlConnection>> open) : IAsyncDisposable
 {
     private NpgsqlConnection? _connection;
+
+    public KeptConnection(NpgsqlDataSource dataSource)
+        : this(dataSource, cancellationToken => Detached.OpenAsync(dataSource, cancellationToken))
+    {
+    }
+
+    /// <summary>False before its first use, and after a use that failed.</summary>
+    public bool IsOpen => _connection is not null;
 
     public async Task<T> UseAsync<T>(Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
     {
@@ -70,7 +80,7 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
 
     private async Task<T> UseNewAsync<T>(Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
     {
-        _connection = await Detached.OpenAsync(dataSource, cancellationToken).ConfigureAwait(false);
+        _connection = await open(cancellationToken).ConfigureAwait(false);
         try
         {
             return await use(_connection, cancellationToken).ConfigureAwait(false);

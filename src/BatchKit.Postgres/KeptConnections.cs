@@ -31,11 +31,10 @@ internal sealed class KeptConnections : IAsyncDisposable
     /// <inheritdoc cref="KeptConnection.UseAsync"/>
     public async Task<T> UseAsync<T>(Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
     {
-        var isKept = _idle.TryPop(out var idle);
-        var connection = isKept ? idle.Connection : new KeptConnection(_dataSource);
+        var connection = _idle.TryPop(out var idle) ? idle.Connection : new KeptConnection(_dataSource, OpenAsync);
         try
         {
-            return await (isKept ? connection.UseAsync(use, cancellationToken) : OpenAndUseAsync(connection, use, cancellationToken)).ConfigureAwait(false);
+            return await connection.UseAsync(use, cancellationToken).ConfigureAwait(false);
         }
         finally
         {
@@ -58,31 +57,24 @@ internal sealed class KeptConnections : IAsyncDisposable
         ReleaseIdle();
     }
 
-    private async Task<T> OpenAndUseAsync<T>(KeptConnection connection, Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
+    private async ValueTask<NpgsqlConnection> OpenAsync(CancellationToken cancellationToken)
     {
-        var isOpening = true;
         Interlocked.Increment(ref _opening);
         try
         {
-            return await connection.UseAsync(
-                (opened, token) =>
-                {
-                    isOpening = false;
-                    Interlocked.Decrement(ref _opening);
-                    return use(opened, token);
-                },
-                cancellationToken).ConfigureAwait(false);
+            return await Detached.OpenAsync(_dataSource, cancellationToken).ConfigureAwait(false);
         }
         finally
         {
-            if (isOpening)
-                Interlocked.Decrement(ref _opening);
+            Interlocked.Decrement(ref _opening);
         }
     }
 
     private void Return(KeptConnection connection)
     {
-        _idle.Push((connection, _timeProvider.GetTimestamp()));
+        // A use that failed leaves none. It would be taken before those that are open.
+        if (connection.IsOpen)
+            _idle.Push((connection, _timeProvider.GetTimestamp()));
         // With more concurrent uses than the pool has connections, new uses would take the kept connections, and those that wait for the pool would starve. The pool serves them in turn.
         if (_isDisposed || Volatile.Read(ref _opening) > 0)
             ReleaseIdle();

@@ -136,9 +136,39 @@ public sealed class KeptConnectionsTests(PostgresFixture postgres) : IAsyncDispo
     [Fact]
     public async Task More_sends_at_a_time_than_connections_starve_none()
     {
-        const int senders = 6;
-        const int enough = 20;
         await using var connections = new KeptConnections(await PoolAsync(), _clock);
+
+        await AssertNoneStarvesAsync(connections, senders: 6);
+    }
+
+    [Fact]
+    public async Task Two_sends_that_failed_leave_nothing_that_starves_another()
+    {
+        await using var connections = new KeptConnections(await PoolAsync(size: 2), _clock);
+        var open = 0;
+        var areBothOpen = new TaskCompletionSource();
+        await Task.WhenAll(Assert.ThrowsAsync<PostgresException>(FailAsync), Assert.ThrowsAsync<PostgresException>(FailAsync));
+
+        await using var other = await _pool!.OpenConnectionAsync(TestContext.Current.CancellationToken);
+
+        await AssertNoneStarvesAsync(connections, senders: 2);
+
+        Task<int> FailAsync() => connections.UseAsync(
+            async (connection, token) =>
+            {
+                if (Interlocked.Increment(ref open) == 2)
+                    areBothOpen.SetResult();
+                await areBothOpen.Task.WithinDeadline();
+                return await ScalarAsync(connection, "select 1 / 0", token);
+            },
+            TestContext.Current.CancellationToken);
+    }
+
+    public ValueTask DisposeAsync() => _pool?.DisposeAsync() ?? default;
+
+    private static async Task AssertNoneStarvesAsync(KeptConnections connections, int senders)
+    {
+        const int enough = 20;
         var sent = new int[senders];
 
         await Task.WhenAll(Enumerable.Range(0, senders).Select(sender => Task.Run(async () =>
@@ -154,8 +184,6 @@ public sealed class KeptConnectionsTests(PostgresFixture postgres) : IAsyncDispo
         Assert.All(sent, count => Assert.InRange(count, enough, 3 * enough));
     }
 
-    public ValueTask DisposeAsync() => _pool?.DisposeAsync() ?? default;
-
     private static Task<int> AskAsync(KeptConnections connections) =>
         connections.UseAsync(static (connection, token) => ScalarAsync(connection, "select pg_backend_pid()", token), TestContext.Current.CancellationToken);
 
@@ -168,5 +196,5 @@ public sealed class KeptConnectionsTests(PostgresFixture postgres) : IAsyncDispo
         return (int)(await command.ExecuteScalarAsync(cancellationToken))!;
     }
 
-    private async Task<NpgsqlDataSource> PoolAsync() => _pool = NpgsqlDataSource.Create((await postgres.GetAsync()).ConnectionString + ";Maximum Pool Size=1");
+    private async Task<NpgsqlDataSource> PoolAsync(int size = 1) => _pool = NpgsqlDataSource.Create((await postgres.GetAsync()).ConnectionString + $";Maximum Pool Size={size}");
 }

@@ -15,22 +15,11 @@ internal sealed class FrameHandler(BatchReceiver receiver, TimeProvider? timePro
     public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         var (earlier, ended) = _turns.Join();
-        var next = 0;
         try
         {
             await earlier.WaitAsync(cancellationToken).ConfigureAwait(false);
-            for (; next < batch.Count; next++)
-            {
-                if (_newer.TryLeave(batch, next))
-                    return;
+            for (var next = 0; next < batch.Count && !_newer.TryLeave(batch, next); next++)
                 await ReceiveAsync(batch[next], cancellationToken).ConfigureAwait(false);
-            }
-        }
-        catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
-        {
-            // The worker that claims them next continues where this one stopped.
-            for (; next < batch.Count; next++)
-                batch[next].Release();
         }
         finally
         {

@@ -1,5 +1,8 @@
+using BatchKit.Postgres.Frames;
 using BatchKit.Postgres.Schema;
 using BatchKit.Testing;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Postgres.Tests.Receiving;
 
@@ -231,6 +234,37 @@ public sealed class HandlerTimeLimitTests(PostgresFixture fixture)
         });
 
         Assert.True(clock.GetElapsedTime(0) >= TimeSpan.FromMinutes(1), $"It was cancelled after {clock.GetElapsedTime(0)}.");
+    }
+
+    [Fact]
+    public async Task Frames_whose_next_hop_hangs_have_failed_and_are_tried_again()
+    {
+        await using var schema = await fixture.NewSchemaAsync();
+        var (arrived, log) = (new CollectingTransport(), new LogCollector());
+        var nextHop = new ScriptedTransport(arrived);
+        nextHop.Stall();
+        await using var transport = new PostgresQueueTransport(schema.DataSource, new PostgresOptions { Schema = schema.Name, FrameQueue = "frames" });
+        await transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("room"), Some.Producer(), 1, "line") }, TestContext.Current.CancellationToken);
+        var options = new PostgresQueueReceiverOptions
+        {
+            Schema = schema.Name,
+            Queue = "frames",
+            Shards = 1,
+            Concurrency = 1,
+            Poison = PoisonPolicy.Block,
+            HandlerTimeLimit = TimeSpan.FromMilliseconds(100),
+            RetryDelay = TimeSpan.FromMilliseconds(10),
+            PollInterval = TimeSpan.FromMilliseconds(100),
+        };
+        await using var receiver = new PostgresQueueReceiver(schema.DataSource, options, new FrameHandler(new BatchReceiver(nextHop)), timeProvider: null, new Logger<PostgresQueueReceiver>(log));
+
+        await receiver.StartAsync(TestContext.Current.CancellationToken);
+        await arrived.WaitForMessagesAsync(1);
+        await Until.TrueAsync(() => receiver.GetStatistics().CompletedMessages == 1);
+
+        var statistics = receiver.GetStatistics();
+        Assert.Equal((1, 1, 0), (statistics.TimedOutBatches, statistics.RetriedMessages, statistics.ReleasedMessages));
+        Assert.Equal(1, log.Count(2635));
     }
 
     private async Task<ReceiverScene> OpenAsync(IMessageHandler<QueueMessage> handler, Action<PostgresQueueReceiverOptions> configure) =>

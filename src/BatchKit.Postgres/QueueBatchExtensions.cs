@@ -17,7 +17,7 @@ public static class QueueBatchExtensions
     /// <param name="transaction">The transaction, which you commit.</param>
     /// <param name="cancellationToken">Cancels the statement, after which the transaction can only be rolled back.</param>
     /// <exception cref="ArgumentException">The batch is not one that a receiver gave to its handler.</exception>
-    /// <exception cref="InvalidOperationException">The claim has ended, so that another worker may handle the messages: roll back. Or the transaction has ended.</exception>
+    /// <exception cref="InvalidOperationException">The claim has ended, or the handler was given up, so that another worker may handle the messages: roll back. Or the transaction has ended.</exception>
     /// <exception cref="NotSupportedException">The queue is ordered.</exception>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses; or the claim was renewed since the first statement of a transaction that is REPEATABLE READ or SERIALIZABLE.</exception>
     public static async Task SettleAsync(this IReadOnlyList<QueueMessage> batch, NpgsqlTransaction transaction, CancellationToken cancellationToken = default)
@@ -28,6 +28,7 @@ public static class QueueBatchExtensions
             throw new ArgumentException("It must be the batch that a handler got from a receiver, unchanged.", nameof(batch));
         if (transaction.Connection is null)
             throw new InvalidOperationException("The transaction has ended.");
+        ThrowIfGivenUp(claim);
         MessageOutcome?[] outcomes = [.. claim.Batch.Select(static message => message.Outcome)];
         var (id, isSettled) = await SettleAsync(claim, transaction, cancellationToken).ConfigureAwait(false);
         if (isSettled)
@@ -35,6 +36,13 @@ public static class QueueBatchExtensions
         else if (claim.Transaction?.Id != id)
             throw new InvalidOperationException(
                 $"The claim of these messages has ended, and another worker may handle them: roll the transaction back. {nameof(PostgresQueueReceiverOptions.ClaimTimeLimit)} is how long a claim lasts that is not renewed.");
+        ThrowIfGivenUp(claim);
+    }
+
+    private static void ThrowIfGivenUp(Claim claim)
+    {
+        if (claim.IsGivenUp)
+            throw new InvalidOperationException("The handler was given up because it did not end when its token was cancelled, and its messages are handled again: roll the transaction back.");
     }
 
     private static async Task<(ulong Transaction, bool IsSettled)> SettleAsync(Claim claim, NpgsqlTransaction transaction, CancellationToken cancellationToken)

@@ -32,7 +32,8 @@ internal interface IClaimStore
 /// <summary>A worker's time-limited hold on a batch of messages. The outcomes are marked on the messages.</summary>
 internal sealed class Claim
 {
-    private volatile HandlerTransaction? _transaction;
+    private HandlerTransaction? _transaction;
+    private bool _isGivenUp;
 
     public Claim(IClaimStore store, long token, int shard, QueueBatch batch)
     {
@@ -62,9 +63,14 @@ internal sealed class Claim
     /// <summary>The transaction in which its handler has settled it last; null for none.</summary>
     public HandlerTransaction? Transaction
     {
-        get => _transaction;
-        set => _transaction = value;
+        get => Volatile.Read(ref _transaction);
+        set => Interlocked.Exchange(ref _transaction, value);
     }
+
+    /// <summary>True once its handler no longer counts. Either its handler sees that behind the transaction that it has set, or whoever set this sees the transaction.</summary>
+    public bool IsGivenUp => Volatile.Read(ref _isGivenUp);
+
+    public void GiveUp() => Interlocked.Exchange(ref _isGivenUp, true);
 
     /// <summary>True when there are probably more messages, for another worker to claim.</summary>
     public bool HasMore { get; init; }
@@ -256,6 +262,7 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
     /// <summary>Marks all its messages, on copies, because a handler that does not end may still mark the originals.</summary>
     public void MarkCopies(Action<QueueMessage> mark)
     {
+        Claim.GiveUp();
         var batch = Claim.Batch;
         var copies = new QueueMessage[batch.Count];
         for (var index = 0; index < copies.Length; index++)

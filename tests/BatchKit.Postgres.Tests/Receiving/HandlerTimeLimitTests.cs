@@ -1,8 +1,10 @@
 using BatchKit.Postgres.Frames;
+using BatchKit.Postgres.Receiving;
 using BatchKit.Postgres.Schema;
 using BatchKit.Testing;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
+using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Receiving;
 
@@ -265,6 +267,36 @@ public sealed class HandlerTimeLimitTests(PostgresFixture fixture)
         var statistics = receiver.GetStatistics();
         Assert.Equal((1, 1, 0), (statistics.TimedOutBatches, statistics.RetriedMessages, statistics.ReleasedMessages));
         Assert.Equal(1, log.Count(2635));
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_handler_that_was_given_up_settles_nothing_in_a_transaction(bool isGivenUpMeanwhile)
+    {
+        await using var claims = await ClaimScene.OpenAsync(fixture);
+        await claims.InsertAsync("a");
+        var claim = (await claims.ClaimAsync())!;
+        using var held = new HeldClaim(claim, claimedAt: 0);
+        await using var connection = await claims.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        await using var transaction = await connection.BeginTransactionAsync(TestContext.Current.CancellationToken);
+        await using var other = await claims.Connection.BeginTransactionAsync(TestContext.Current.CancellationToken);
+        await using (var locking = new NpgsqlCommand($"select 1 from {claims.Schema.Quoted}.claims for update", claims.Connection, other))
+            await locking.ExecuteNonQueryAsync(TestContext.Current.CancellationToken);
+
+        var settling = isGivenUpMeanwhile ? SettleAsync() : null;
+        if (settling is not null)
+            await Until.TrueAsync(async () => await claims.Schema.ScalarAsync<long>($"select count(*) from pg_locks where not granted and pid = {connection.ProcessID}") > 0);
+        held.MarkCopies(static message => message.Retry("given up"));
+        await other.RollbackAsync(TestContext.Current.CancellationToken);
+        var fault = await Assert.ThrowsAsync<InvalidOperationException>(() => settling ?? SettleAsync());
+        await transaction.RollbackAsync(TestContext.Current.CancellationToken);
+
+        Assert.Contains("given up", fault.Message, StringComparison.Ordinal);
+        Assert.Empty(await claims.SettleAsync(held.Claim));
+        Assert.Equal("a:1~", await claims.WaitingAsync());
+
+        Task SettleAsync() => claim.Readable!.SettleAsync(transaction).WithinDeadline();
     }
 
     private async Task<ReceiverScene> OpenAsync(IMessageHandler<QueueMessage> handler, Action<PostgresQueueReceiverOptions> configure) =>

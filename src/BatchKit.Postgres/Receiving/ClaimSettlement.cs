@@ -35,14 +35,10 @@ internal readonly struct ClaimSettlement
     /// <summary>Returns the claims whose tokens are not among the rows.</summary>
     public static async ValueTask<List<Claim>> ReadMissingAsync(NpgsqlDataReader reader, IEnumerable<Claim> claims, CancellationToken cancellationToken)
     {
-        var missing = claims.ToList();
+        var found = new HashSet<long>();
         while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
-        {
-            var token = reader.GetInt64(0);
-            missing.RemoveAll(claim => claim.Token == token);
-        }
-
-        return missing;
+            found.Add(reader.GetInt64(0));
+        return [.. claims.Where(claim => !found.Contains(claim.Token))];
     }
 
     public void AddTo(NpgsqlBatch batch, ClaimStatements statements, OutcomePolicy policy)

@@ -70,14 +70,14 @@ internal sealed class Renewal(ReceiverParts parts)
         using var cutShort = limit.Token.Register(static ending => _ = ((CancellationTokenSource)ending!).CancelAsync(), ending);
         var renewedAt = parts.TimeProvider.GetTimestamp();
         var claims = held.ConvertAll(static held => held.Claim);
-        var ended = await parts.Connections.Care.UseAsync((connection, token) => parts.Store.RenewAsync(connection, claims, token), ending.Token).ConfigureAwait(false);
-        foreach (var claim in held)
+        var ended = (await parts.Connections.Care.UseAsync((connection, token) => parts.Store.RenewAsync(connection, claims, token), ending.Token).ConfigureAwait(false)).ToHashSet();
+        for (var index = 0; index < held.Count; index++)
         {
             // A claim that its handler has settled may be gone because of that. Its settlement finds out.
-            if (!ended.Contains(claim.Claim) || claim.Claim.Transaction is not null)
-                claim.RenewedAt = renewedAt;
-            else if (!claim.IsSettling)
-                Lose(claim, "it had ended, and another worker has its messages");
+            if (!ended.Contains(claims[index]) || held[index].Claim.Transaction is not null)
+                held[index].RenewedAt = renewedAt;
+            else if (!held[index].IsSettling)
+                Lose(held[index], "it had ended, and another worker has its messages");
         }
     }
 

@@ -154,7 +154,8 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
         var newer = batch.Count(static message => message is { IsWithheld: true, Outcome: MessageOutcome.Released });
         var malformed = batch.Count(static message => message is { IsWithheld: true, Outcome: MessageOutcome.Dead });
         // Messages of a newer version are claimed again at each poll while only this version runs.
-        if (parts.Counters.Unreadable(newer + malformed) && newer > 0)
+        parts.Counters.Unreadable(newer + malformed);
+        if (newer > 0 && parts.Counters.IsFirstNewer())
             Log.NewerMessages(parts.Logger, parts.Options.Queue, newer);
         if (malformed > 0)
             Log.HeadersMalformed(parts.Logger, parts.Options.Queue, malformed);

@@ -114,6 +114,7 @@ internal sealed class ReceiverCounters
     private long _lost;
     private long _unreadable;
     private long _timedOut;
+    private bool _hasNewer;
     private int _handling;
     private int _prefetched;
     private int _consecutiveFailures;
@@ -141,8 +142,10 @@ internal sealed class ReceiverCounters
 
     public void Lost(int messages) => Interlocked.Add(ref _lost, messages);
 
-    /// <returns>True for the first ones.</returns>
-    public bool Unreadable(int messages) => Interlocked.Add(ref _unreadable, messages) == messages;
+    public void Unreadable(int messages) => Interlocked.Add(ref _unreadable, messages);
+
+    /// <summary>Whether these are the first messages of a newer version.</summary>
+    public bool IsFirstNewer() => !Interlocked.Exchange(ref _hasNewer, true);
 
     public void TimedOut() => Interlocked.Increment(ref _timedOut);
 

@@ -35,6 +35,21 @@ public sealed class NewerVersionTests(PostgresFixture fixture)
     }
 
     [Fact]
+    public async Task A_newer_header_is_told_of_though_a_malformed_one_came_before()
+    {
+        await using var scene = await ReceiverScene.OpenAsync(fixture, new ScriptedHandler());
+        await InsertAsync(scene.Claims.Schema, "malformed", [1, 2, 3]);
+        await scene.StartAsync();
+        await scene.Log.WaitForAsync(2632);
+
+        await InsertAsync(scene.Claims.Schema, "newer", Newer());
+
+        await scene.Log.WaitForAsync(2631);
+        await scene.UntilAsync(static statistics => statistics.UnreadableMessages >= 4);
+        Assert.Equal((1, 1), (scene.Log.Count(2631), scene.Log.Count(2632)));
+    }
+
+    [Fact]
     public async Task What_was_left_is_handled_by_a_process_that_can_read_it()
     {
         await using var scene = await ClaimScene.OpenAsync(fixture, static options => options.PollInterval = TimeSpan.FromMilliseconds(10));

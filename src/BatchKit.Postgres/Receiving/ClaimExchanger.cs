@@ -45,7 +45,13 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
             if (parts.Stop.Stopping.IsCancellationRequested || !parts.Intake.IsOpen)
                 request = request with { Claims = 0 };
             if (settled.Count == 0 && request.Claims == 0 && !_isSent)
+            {
+                // What failed is given up. When the receiver stops, no other task may be left that fails.
+                if (!parts.Stop.Stopping.IsCancellationRequested)
+                    parts.Health.Succeeded(this);
                 return [];
+            }
+
             try
             {
                 var claimedAt = parts.TimeProvider.GetTimestamp();
@@ -59,6 +65,8 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
             }
             catch (PostgresException exception) when (isShared && !isAdopting && IsRefusal(exception))
             {
+                // The server has answered.
+                parts.Health.Succeeded(this);
                 return null;
             }
             catch (Exception exception)

@@ -1,3 +1,5 @@
+using Npgsql;
+
 namespace BatchKit.Postgres.Tests.Receiving;
 
 public sealed class PauseTests(PostgresFixture fixture)
@@ -103,6 +105,24 @@ public sealed class PauseTests(PostgresFixture fixture)
         await scene.UntilAsync(static statistics => statistics.CompletedMessages == 2000);
         Assert.Equal(2000, handler.Handled.Distinct(StringComparer.Ordinal).Count());
         Assert.Equal(2000, handler.Handled.Count);
+    }
+
+    [Fact]
+    public async Task A_pause_during_an_outage_leaves_no_fault_once_the_outage_is_over()
+    {
+        await using var small = NpgsqlDataSource.Create((await fixture.GetAsync()).ConnectionString + ";Maximum Pool Size=3;Timeout=1");
+        // The listener and upkeep have the other two.
+        var third = await small.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        await using var scene = await ReceiverScene.OpenAsync(fixture, new ScriptedHandler(), static options => options.Concurrency = 1, small);
+        await scene.StartAsync();
+        await scene.Claims.InsertAsync("a");
+        await Until.TrueAsync(() => scene.Receiver.Fault?.Contains("The pool of connections is exhausted", StringComparison.Ordinal) ?? false);
+
+        await scene.Receiver.PauseAsync(TestContext.Current.CancellationToken).WithinDeadline();
+        await third.DisposeAsync();
+
+        await Until.TrueAsync(() => scene.Receiver.Fault is null);
+        Assert.Equal((1, 1), (scene.Log.Count(2621), scene.Log.Count(2622)));
     }
 
     // Upkeep makes a delayed message ready, and wakes a worker.

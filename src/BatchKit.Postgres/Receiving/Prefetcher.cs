@@ -5,14 +5,21 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>Claims for all handlers over one connection. It prefetches batches, fetches more when half of them are used, and settles handled ones in the same exchanges.</summary>
 internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
 {
+    // How long the others wait for a claim that is settled alone. An exchange takes some milliseconds.
+    private static readonly TimeSpan Patience = TimeSpan.FromMilliseconds(100);
+
     private readonly Channel<HeldClaim> _ready = Channel.CreateUnbounded<HeldClaim>(new UnboundedChannelOptions { SingleWriter = true });
     private readonly WorkSignal _progress = new();
     private volatile bool _mayHaveWork;
     private int _readyMessages;
 
-    // Guards the list.
+    // Guards the queue.
     private readonly Lock _lock = new();
-    private List<HeldClaim> _handled = [];
+    private readonly Queue<HeldClaim> _handled = new();
+
+    // Used by the task that exchanges: settlements that go on alone, and whether the last request for claims was for retries.
+    private readonly List<Task> _aside = [];
+    private bool _isRetriesTurn;
 
     public async Task RunAsync()
     {
@@ -29,33 +36,67 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
         while (!ending.IsCompleted)
         {
             await Task.WhenAny(ending, _progress.WaitAsync(CancellationToken.None)).ConfigureAwait(false);
-            await exchanger.ExchangeAsync(TakeHandled(), request: default, isShared: false).ConfigureAwait(false);
+            await SettleAsync(exchanger).ConfigureAwait(false);
         }
 
-        await exchanger.ExchangeAsync(TakeHandled(), request: default, isShared: false).ConfigureAwait(false);
-        await Task.WhenAll(ending, waking).ConfigureAwait(false);
+        await SettleAsync(exchanger).ConfigureAwait(false);
+        await Task.WhenAll([ending, waking, .. _aside]).ConfigureAwait(false);
     }
 
     private async Task FetchAsync(ClaimExchanger exchanger)
     {
-        var isRetriesTurn = false;
         while (!parts.Stop.Stopping.IsCancellationRequested)
         {
             var handled = TakeHandled();
             var wanted = WantedClaims();
             if (handled.Count == 0 && wanted == 0)
-            {
                 await _progress.WaitAsync(parts.Stop.Stopping).ConfigureAwait(false);
-                continue;
-            }
-
-            // Reset before the request: a wake during the request may announce messages that the request does not see.
-            if (wanted > 0)
-                _mayHaveWork = false;
-            isRetriesTurn = !isRetriesTurn;
-            foreach (var held in (await exchanger.ExchangeAsync(handled, new ClaimRequest(wanted, isRetriesTurn ? wanted : 0), isShared: false).ConfigureAwait(false))!)
-                MakeReady(held);
+            else
+                await ExchangeAsync(exchanger, handled, wanted).ConfigureAwait(false);
         }
+    }
+
+    private async ValueTask SettleAsync(ClaimExchanger exchanger)
+    {
+        while (TakeHandled() is { Count: > 0 } handled)
+            await ExchangeAsync(exchanger, handled, wanted: 0).ConfigureAwait(false);
+    }
+
+    private async ValueTask ExchangeAsync(ClaimExchanger exchanger, List<HeldClaim> handled, int wanted)
+    {
+        // Reset before the request: a wake during the request may announce messages that the request does not see.
+        if (wanted > 0)
+            _mayHaveWork = false;
+        _isRetriesTurn = !_isRetriesTurn;
+        var taken = await exchanger.ExchangeAsync(handled, new ClaimRequest(wanted, _isRetriesTurn ? wanted : 0), isShared: handled.Count > 0).ConfigureAwait(false);
+        if (taken is null)
+        {
+            _mayHaveWork |= wanted > 0;
+            await SettleAloneAsync(handled).ConfigureAwait(false);
+            return;
+        }
+
+        foreach (var held in taken)
+            MakeReady(held);
+    }
+
+    /// <summary>Settles each claim alone, because the server did not settle them together. One that takes long, or is refused, goes on aside; there are as many of these as handlers, then the receiver waits, as it does without prefetching.</summary>
+    private async ValueTask SettleAloneAsync(List<HeldClaim> handled)
+    {
+        foreach (var held in handled)
+        {
+            var settling = SettleAloneAsync(held);
+            _aside.Add(settling);
+            await settling.WaitAsync(Patience, parts.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            while (_aside.RemoveAll(static other => other.IsCompletedSuccessfully) == 0 && _aside.Count > parts.Options.Concurrency)
+                await (await Task.WhenAny(_aside).ConfigureAwait(false)).ConfigureAwait(false);
+        }
+    }
+
+    private async Task SettleAloneAsync(HeldClaim held)
+    {
+        using var exchanger = new ClaimExchanger(parts);
+        await exchanger.ExchangeAsync([held], new ClaimRequest(Claims: 0, Retries: 0), isShared: false, isRepeat: true).ConfigureAwait(false);
     }
 
     private int WantedClaims()
@@ -72,15 +113,18 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
         _ready.Writer.TryWrite(held);
     }
 
+    // As far as the server can settle them in one transaction without taking long.
     private List<HeldClaim> TakeHandled()
     {
+        var taken = new List<HeldClaim>();
+        var bytes = 0L;
         lock (_lock)
         {
-            // Replaced even when it is empty: handlers may add to the old list during the exchange, which would then count those claims as settled.
-            var handled = _handled;
-            _handled = [];
-            return handled;
+            while (taken.Count < parts.Store.MostClaims && _handled.TryPeek(out var next) && ((bytes += next.Claim.Bytes) <= parts.Options.MaxBatchBytes || taken.Count == 0))
+                taken.Add(_handled.Dequeue());
         }
+
+        return taken;
     }
 
     private async Task HandleAsync()
@@ -90,7 +134,7 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
             Count(-held.Claim.Batch.Count);
             await runner.RunAsync(held).ConfigureAwait(false);
             lock (_lock)
-                _handled.Add(held);
+                _handled.Enqueue(held);
             _progress.Wake();
         }
     }

@@ -62,8 +62,10 @@ public sealed class SharedExchangesTests(PostgresFixture fixture)
         Assert.Null(await hanging.WithinDeadline());
     }
 
-    [Fact]
-    public async Task A_settlement_that_the_server_refuses_stops_no_other()
+    [Theory]
+    [InlineData(0)]
+    [InlineData(20)]
+    public async Task A_settlement_that_the_server_refuses_stops_no_other(int prefetch)
     {
         const int Messages = 40;
         var handled = 0;
@@ -78,7 +80,11 @@ public sealed class SharedExchangesTests(PostgresFixture fixture)
 
             return ValueTask.CompletedTask;
         });
-        await using var scene = await ReceiverScene.OpenAsync(fixture, handler, static options => (options.BatchSize, options.Concurrency, options.ReconnectDelay) = (1, 8, TimeSpan.FromMilliseconds(10)));
+        await using var scene = await ReceiverScene.OpenAsync(fixture, handler, options =>
+        {
+            (options.BatchSize, options.Concurrency, options.Prefetch) = (1, 8, prefetch);
+            options.ReconnectDelay = TimeSpan.FromMilliseconds(10);
+        });
         await scene.Claims.Schema.ExecuteAsync("alter table {s}.dead add constraint no_bad check (error is distinct from 'bad')");
         await scene.Claims.InsertAsync([.. Some.Lines(Messages / 2), "bad", .. Some.Lines(Messages / 2, start: Messages / 2)]);
 

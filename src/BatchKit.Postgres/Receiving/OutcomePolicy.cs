@@ -25,6 +25,18 @@ internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random
         { } outcome => outcome,
     };
 
+    /// <summary>False when messages of a settled batch come again. Only the server knows when they are due.</summary>
+    public bool IsDone(QueueBatch batch)
+    {
+        for (var index = 0; index < batch.Count; index++)
+        {
+            if (OutcomeOf(batch[index]) is MessageOutcome.Retry or MessageOutcome.Released)
+                return false;
+        }
+
+        return true;
+    }
+
     public Verdict Evaluate(QueueMessage message) => Evaluate(message, OutcomeOf(message), message.Reason);
 
     /// <summary>Evaluates a message whose completion was undone.</summary>

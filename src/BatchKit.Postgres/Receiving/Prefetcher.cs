@@ -20,6 +20,7 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
     // Used by the task that exchanges: settlements that go on alone, and whether the last request for claims was for retries.
     private readonly List<Task> _aside = [];
     private bool _isRetriesTurn;
+    private bool _owesLook;
 
     public async Task RunAsync()
     {
@@ -64,6 +65,7 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
 
     private async ValueTask ExchangeAsync(ClaimExchanger exchanger, List<HeldClaim> handled, int wanted)
     {
+        HeldClaim[] settled = [.. handled];
         // Reset before the request: a wake during the request may announce messages that the request does not see.
         if (wanted > 0)
             _mayHaveWork = false;
@@ -78,6 +80,12 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
 
         foreach (var held in taken)
             MakeReady(held);
+        _owesLook |= !Array.TrueForAll(settled, held => parts.Policy.IsDone(held.Claim.Batch));
+        // While there is work, claims find retries that are due.
+        if (_mayHaveWork || (wanted == 0 && !_owesLook))
+            return;
+        parts.UpkeepAlarm.RingWithin(_owesLook || taken.Count == 0 ? Upkeep.Soon : Upkeep.Later);
+        _owesLook = false;
     }
 
     /// <summary>Settles each claim alone, because the server did not settle them together. One that takes long, or is refused, goes on aside; there are as many of these as handlers, then the receiver waits, as it does without prefetching.</summary>
@@ -97,6 +105,8 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
     {
         using var exchanger = new ClaimExchanger(parts);
         await exchanger.ExchangeAsync([held], new ClaimRequest(Claims: 0, Retries: 0), isShared: false, isRepeat: true).ConfigureAwait(false);
+        if (!parts.Policy.IsDone(held.Claim.Batch))
+            parts.UpkeepAlarm.RingWithin(Upkeep.Soon);
     }
 
     private int WantedClaims()

@@ -7,6 +7,12 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>Runs upkeep once each poll interval, and when a message becomes due: gives back the messages of ended claims, makes due messages ready, and wakes a worker when there is work.</summary>
 internal sealed class Upkeep(ReceiverParts parts, QueueEntry queue)
 {
+    /// <summary>How soon it looks when messages failed, or a notification led to none: its message may be delayed, or another worker was faster. Not at once, because many wakes find no work.</summary>
+    public static readonly TimeSpan Soon = TimeSpan.FromMilliseconds(50);
+
+    /// <summary>How soon it looks when all messages that were found are completed: others that were sent with them may be delayed. By default it polls as often.</summary>
+    public static readonly TimeSpan Later = TimeSpan.FromSeconds(1);
+
     // Messages that become due shortly after one another are found together.
     private static readonly TimeSpan LeastPause = TimeSpan.FromMilliseconds(10);
 

@@ -3,9 +3,6 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>Claims and handles one batch at a time, and settles it in the exchange that claims the next one.</summary>
 internal sealed class Worker(ReceiverParts parts, SharedExchanges exchanges, BatchRunner runner)
 {
-    // How soon upkeep looks for the message of a notification when a worker found none: it may be delayed, or another worker was faster. Not at once, because many wakes find no work.
-    private static readonly TimeSpan LookSoon = TimeSpan.FromMilliseconds(50);
-
     private readonly RetryShare _retryShare = new();
 
     public async Task RunAsync()
@@ -20,15 +17,16 @@ internal sealed class Worker(ReceiverParts parts, SharedExchanges exchanges, Bat
     private async ValueTask WorkAsync(ClaimExchanger exchanger)
     {
         HeldClaim? settled = null;
-        var hasDone = false;
+        var owesLook = false;
         while (true)
         {
             var taken = await exchanges.ExchangeAsync(exchanger, settled, _retryShare.IsRetriesTurn).ConfigureAwait(false);
+            owesLook |= settled is not null && !parts.Policy.IsDone(settled.Claim.Batch);
             if (taken is null)
             {
                 // Nothing was looked for while the intake is closed.
-                if (!hasDone && parts.Intake.IsOpen)
-                    parts.UpkeepAlarm.RingWithin(LookSoon);
+                if (parts.Intake.IsOpen)
+                    parts.UpkeepAlarm.RingWithin(owesLook || settled is null ? Upkeep.Soon : Upkeep.Later);
                 return;
             }
 
@@ -36,21 +34,8 @@ internal sealed class Worker(ReceiverParts parts, SharedExchanges exchanges, Bat
                 parts.Signal.Wake();
             await runner.RunAsync(taken).ConfigureAwait(false);
             _retryShare.Took(parts.TimeProvider.GetElapsedTime(taken.ClaimedAt), isRetry: taken.Claim.Batch[0].Attempt > 1);
-            hasDone = IsDone(taken.Claim.Batch);
             settled = taken;
         }
-    }
-
-    // Only the server knows when messages that were not completed are due again.
-    private bool IsDone(QueueBatch batch)
-    {
-        for (var index = 0; index < batch.Count; index++)
-        {
-            if (parts.Policy.OutcomeOf(batch[index]) is MessageOutcome.Retry or MessageOutcome.Released)
-                return false;
-        }
-
-        return true;
     }
 }
 

@@ -33,6 +33,28 @@ public sealed class PrefetcherTests(PostgresFixture fixture)
         Assert.Equal(Batches, store.Settled.Sum());
     }
 
+    [Theory]
+    [InlineData(0, true)]
+    [InlineData(0, false)]
+    [InlineData(1, true)]
+    [InlineData(1, false)]
+    public async Task When_no_work_is_left_upkeep_looks_for_what_is_due_later(int prefetch, bool hasFailed)
+    {
+        // A worker that is told of more work wakes another look, which finds none.
+        var store = new RecordingStore { Left = 2, TellsMore = prefetch > 0 };
+        var handler = new ScriptedHandler((batch, _) =>
+        {
+            if (hasFailed && batch[0].Id == 1)
+                batch[0].Retry("once");
+            return ValueTask.CompletedTask;
+        });
+        await using var scene = await Scene.OpenAsync(fixture, store, handler, options => options.Prefetch = prefetch);
+
+        await scene.Parts.UpkeepAlarm.WaitAsync(TimeSpan.FromMinutes(10), TestContext.Current.CancellationToken).WithinDeadline();
+
+        await handler.WaitForAsync(2);
+    }
+
     private sealed class Scene : IAsyncDisposable
     {
         private readonly StopPhases _stop = new();

@@ -66,10 +66,13 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
     private async ValueTask ExchangeAsync(ClaimExchanger exchanger, List<HeldClaim> handled, int wanted)
     {
         HeldClaim[] settled = [.. handled];
-        // Reset before the request: a wake during the request may announce messages that the request does not see.
         if (wanted > 0)
+        {
+            // Reset before the request: a wake during the request may announce messages that the request does not see.
             _mayHaveWork = false;
-        _isRetriesTurn = !_isRetriesTurn;
+            _isRetriesTurn = !_isRetriesTurn;
+        }
+
         var taken = await exchanger.ExchangeAsync(handled, new ClaimRequest(wanted, _isRetriesTurn ? wanted : 0), isShared: handled.Count > 0).ConfigureAwait(false);
         if (taken is null)
         {

@@ -33,6 +33,24 @@ public sealed class PrefetcherTests(PostgresFixture fixture)
         Assert.Equal(Batches, store.Settled.Sum());
     }
 
+    [Fact]
+    public async Task Retries_have_every_other_request_for_claims_however_many_only_settle()
+    {
+        const int Requests = 12;
+        var store = new RecordingStore { Left = int.MaxValue };
+        using var turns = new SemaphoreSlim(initialCount: 0);
+        await using var scene = await Scene.OpenAsync(fixture, store, new ScriptedHandler((_, token) => new ValueTask(turns.WaitAsync(token))), static options => options.Prefetch = 4);
+
+        for (var handled = 1; store.Claiming.Length < Requests; handled++)
+        {
+            turns.Release();
+            await Until.TrueAsync(() => store.Settled.Sum() >= handled);
+        }
+
+        turns.Release(int.MaxValue / 2);
+        Assert.Equal(Enumerable.Range(0, Requests).Select(static index => index % 2 == 0), store.Claiming.Take(Requests).Select(static request => request.Retries == request.Claims));
+    }
+
     [Theory]
     [InlineData(0, true)]
     [InlineData(0, false)]

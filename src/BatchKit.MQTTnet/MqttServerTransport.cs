@@ -284,7 +284,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         {
             await injecting.WaitAsync(cancellationToken).ConfigureAwait(false);
         }
-        catch (OperationCanceledException) when (!injecting.IsCompleted)
+        catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
         {
             await Task.WhenAny(injecting, Task.Delay(HandlersPatience, _timeProvider, CancellationToken.None)).ConfigureAwait(false);
             if (!injecting.IsCompleted)

@@ -6,6 +6,8 @@ namespace MudServer.Softcode;
 /// <summary>Functions over lists: words with spaces between them, or another separator.</summary>
 internal static class ListFunctions
 {
+    private const int ComparisonsPerOperation = 500;
+
     public static IReadOnlyList<SoftcodeFunction> All { get; } =
     [
         new("iter(list,pattern[,separator[,joiner]])", 2, 4, Iter),
@@ -94,7 +96,10 @@ internal static class ListFunctions
 
     private static string[] Words(FunctionArguments arguments, int separatorIndex)
     {
-        var words = Split(arguments[0], arguments.OrElse(separatorIndex, " "));
+        var separator = arguments.OrElse(separatorIndex, " ");
+        // A long separator that nearly matches everywhere is compared everywhere.
+        arguments.Evaluation.Budget.Work((long)arguments[0].Length * separator.Length / ComparisonsPerOperation);
+        var words = Split(arguments[0], separator);
         arguments.Evaluation.Budget.Work(3L * words.Length);
         return words;
     }

@@ -28,6 +28,7 @@ public sealed class SoftcodeAllowanceTests
     [InlineData("strlen(repeat(x,100000))")]
     [InlineData("words(lnum(2000))")]
     [InlineData("strlen(reverse(repeat(x,20000)))")]
+    [InlineData("words(repeat(a,3000),[repeat(a,500)]b[repeat(a,500)])")]
     public void A_line_that_needs_more_than_the_player_may_use_is_stopped(string text)
     {
         var budget = new SoftcodeBudget(SoftcodeLimits.Standard, availableUnits: 100);

@@ -26,6 +26,9 @@ internal static partial class Log
     [LoggerMessage(2442, LogLevel.Warning, "{Target} granted only QoS 0 to the subscription {Filter}: messages in flight are lost when the connection is lost.")]
     public static partial void SubscriptionLowered(ILogger logger, string filter, string target);
 
+    [LoggerMessage(2443, LogLevel.Warning, "{Target} keeps the receiver's session for {Granted} after the connection is lost, and not for SessionExpiry ({Asked}): what comes while the receiver is away for longer is lost.")]
+    public static partial void SessionExpiryLowered(ILogger logger, string target, TimeSpan granted, TimeSpan asked);
+
     public static void MessageDropped(ReceiverLog log, Exception exception, string topic, int bytes)
     {
         if (log.Throttle.TryBegin(2445, string.Empty, amount: 1, out var events))

@@ -27,6 +27,9 @@ internal sealed record ConnackPacket
 
     public bool IsSharedSubscriptionAvailable { get; init; } = true;
 
+    /// <summary>In seconds; null if it is what the client asked for.</summary>
+    public uint? SessionExpiry { get; init; }
+
     /// <summary>In seconds; null if the broker imposes none.</summary>
     public ushort? ServerKeepAlive { get; init; }
 
@@ -81,6 +84,7 @@ internal sealed record ConnackPacket
 
     private static ConnackPacket With(ConnackPacket connack, in Property property) => property.Id switch
     {
+        PropertyId.SessionExpiry => connack with { SessionExpiry = property.Number },
         PropertyId.ReceiveMaximum => connack with { ReceiveMaximum = (int)property.Number },
         PropertyId.MaximumPacketSize => connack with { MaxPacketBytes = property.Number },
         PropertyId.TopicAliasMaximum => connack with { TopicAliasMaximum = (ushort)property.Number },

@@ -34,6 +34,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
     // True once the broker has answered the subscriptions. Before that, a session may be that of an earlier process, and this one still needs the retained messages.
     private bool _hasSubscribed;
+    private bool _hasToldExpiry;
 
     // Those that the broker of this connection can have. The others are refused, each by itself.
     private IReadOnlyList<MqttSubscription> _supported = [];
@@ -204,6 +205,9 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
             }
         }
 
+        // MQTT 5, section 3.2.2.3.2: the broker's answer replaces what was asked for.
+        if (connection.Limits.SessionExpiry is { } seconds && TimeSpan.FromSeconds(seconds) is var granted && granted < options.SessionExpiry && !Interlocked.Exchange(ref _hasToldExpiry, true))
+            Log.SessionExpiryLowered(log.Logger, target, granted, options.SessionExpiry);
         _fault = fault;
         if (fault is null)
             log.Receiving($"{_supported.Count} subscriptions", target);

@@ -11,6 +11,7 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
     private const int Receiving = 212;
     private const int SubscriptionRefused = 2441;
     private const int SubscriptionLowered = 2442;
+    private const int SessionExpiryLowered = 2443;
 
     private readonly FakeBroker _broker = new();
     private readonly LogCollector _log = new();
@@ -70,6 +71,24 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
 
         Assert.Null(receiver.Fault);
         Assert.Equal(1, _log.Count(SubscriptionLowered));
+    }
+
+    [Theory]
+    [InlineData(60, 1)]
+    [InlineData(100, 0)]
+    public async Task A_session_that_the_broker_keeps_for_a_shorter_time_is_a_warning(byte seconds, int warnings)
+    {
+        await using var receiver = Make(options => options.SessionExpiry = TimeSpan.FromSeconds(100), "a");
+        var starting = receiver.StartAsync(CancellationToken.None);
+        using var broker = await _broker.AcceptAsync();
+        await broker.ReadAsync();
+        await broker.WriteAsync(0x20, 8, 0, 0, 5, 17, 0, 0, 0, seconds);
+        await broker.ReadAsync();
+
+        await broker.WriteAsync(0x90, 4, 0, 1, 0, 1);
+        await starting.WithinDeadline();
+
+        Assert.Equal((1, warnings), (_log.Count(Receiving), _log.Count(SessionExpiryLowered)));
     }
 
     [Fact]

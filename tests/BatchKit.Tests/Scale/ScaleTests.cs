@@ -170,7 +170,8 @@ public sealed class ScaleTests
         Report($"a second of all sweeps: {bursts[0].Swept.TotalMilliseconds:F1} ms of processor time, without handles {bursts[0].SweptWhenIdle.TotalMilliseconds:F1} ms");
         Assert.All(bursts, static burst => Assert.Equal(0, burst.LiveWhenIdle));
         Assert.InRange(perHandle[1], 1, 1024);
-        Assert.InRange(growth.Min(), long.MinValue, 2_000_000 + ((bursts[0].Idle - fresh) / 10));
+        // What went away during the first burst makes its growth negative.
+        Assert.InRange(growth.Min(), long.MinValue, 2_000_000 + (Math.Max(0, bursts[0].Idle - fresh) / 10));
     });
 
     // Off the test's synchronization context, so that a retry runs on the thread that moves the clock.

@@ -81,11 +81,11 @@ public sealed class MudProcessTests
         using var mud = await MudProcess.StartAsync("--port", "0", "--transport", transport, "--rabbitmq", address);
         using var ana = await mud.ConnectAsync();
         await ana.SendAsync("connect Ana\r\n");
+        await Until.TrueAsync(() => mud.Output.Contains("warn: ", StringComparison.Ordinal));
 
         mud.Terminate();
 
         Assert.EndsWith("Goodbye!\r\n", await ana.ReadToEndAsync(), StringComparison.Ordinal);
         Assert.Equal(0, await mud.WaitForExitAsync());
-        Assert.Contains("warn: ", mud.Output, StringComparison.Ordinal);
     }
 }

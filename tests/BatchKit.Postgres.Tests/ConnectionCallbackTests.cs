@@ -66,7 +66,9 @@ public sealed class ConnectionCallbackTests(PasswordServer server) : IClassFixtu
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
         await SendAsync(transport, line: 0);
 
-        await schema.ExecuteAsync($"alter role {PasswordServer.User} password 'wrong'; select pg_terminate_backend(pid) from pg_stat_activity where usename = '{PasswordServer.User}'");
+        // Committed first: a connection that is made again before the commit still has the right password, and nothing is lost.
+        await schema.ExecuteAsync($"alter role {PasswordServer.User} password 'wrong'");
+        await schema.ExecuteAsync($"select pg_terminate_backend(pid) from pg_stat_activity where usename = '{PasswordServer.User}'");
         var isSent = await TryAsync(() => transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("tasks"), _producer, 2, "line 1") }, CancellationToken.None).AsTask());
         await Until.TrueAsync(() => StatesOf("receiver").Length == 2);
         await schema.ExecuteAsync($"alter role {PasswordServer.User} password '{PasswordServer.Password}'");

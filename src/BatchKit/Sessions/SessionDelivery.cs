@@ -11,7 +11,8 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
     // A forward that blocks holds back what those before it got for no longer.
     private static readonly TimeSpan LongestHold = TimeSpan.FromSeconds(1);
 
-    private readonly HashSet<Session> _reached = [];
+    // In the order in which they got output; one that got some twice is forwarded by its first place.
+    private readonly List<Session> _reached = [];
     private BatchOutcome[]? _outcomes;
 
     public ValueTask RunAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
@@ -103,7 +104,7 @@ internal sealed class SessionDelivery(SessionTransport transport, SessionTable t
             }
         }
 
-        _reached.UnionWith(members);
+        _reached.AddRange(members);
     }
 
     private static bool IsExcluded(MessageHeader? header, Session session) =>

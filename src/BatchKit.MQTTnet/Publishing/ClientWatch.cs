@@ -27,7 +27,7 @@ internal sealed class ClientWatch : IDisposable
     private string? _lost;
     // The same, until something is to be sent: it is not known then whether the application ended the connection.
     private string? _unclearEnd;
-    // While a connection is open as far as is known here, when a send first met its end.
+    // Guards the two below: when a send first met the end of a connection that is open as far as is known here, and whether one is.
     private readonly Lock _lock = new();
     private long? _untoldSince;
     private volatile bool _isOpen;

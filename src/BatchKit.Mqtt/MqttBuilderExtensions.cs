@@ -5,6 +5,7 @@ using BatchKit.Mqtt.Publishing;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection.Extensions;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
 
@@ -110,12 +111,12 @@ public static class MqttBuilderExtensions
     {
         var (name, services) = (builder.Name, builder.Services);
         OptionsRules.Add(services, name, new MqttOptionsValidator(), configure);
-        if (KeyedServices.Contain<MqttHealthCheck>(services, name))
+        if (KeyedServices.Contain<HealthCheck>(services, name))
             return;
         services.AddKeyedSingleton(name, static (provider, key) =>
-            new MqttHealthCheck(provider.GetKeyedService<MqttTransport>(key), provider.GetKeyedService<MqttReceiver>(key)));
+            new HealthCheck(provider.GetKeyedService<MqttTransport>(key), provider.GetKeyedService<MqttReceiver>(key)));
         builder.BeforeHostedServices(provider => CreateStart(provider.GetKeyedService<MqttTransport>(name)));
-        AdapterServices.AddHealthCheck(builder, HealthCheckName, provider => provider.GetRequiredKeyedService<MqttHealthCheck>(name));
+        AdapterServices.AddHealthCheck(builder, HealthCheckName, provider => provider.GetRequiredKeyedService<HealthCheck>(name));
     }
 
     // With FailFast the transport connects before anything is sent.
@@ -148,5 +149,16 @@ public static class MqttBuilderExtensions
         if (options.SharesConnection && services.GetKeyedService<MqttTransport>(builder.Name) is { } transport)
             return new MqttReceiver(transport, node, leasesNode: true, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
         return new MqttReceiver(options, node, leasesNode: true, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name));
+    }
+
+    /// <summary>Reports whether the buffer's transport can send and its receiver receives; either may be absent.</summary>
+    private sealed class HealthCheck(MqttTransport? transport, MqttReceiver? receiver) : IHealthCheck
+    {
+        public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
+        {
+            var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
+            var observers = transport?.ObserverFaults.Description ?? receiver?.ObserverFaults.Description ?? transport?.CallbackFault ?? receiver?.CallbackFault ?? receiver?.LeaseFault;
+            return AdapterServices.Evaluate(context, sending, receiver?.Fault, receiver?.GetStatistics(), observers);
+        }
     }
 }

@@ -1,4 +1,3 @@
-using BatchKit.Diagnostics;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 
@@ -63,7 +62,7 @@ internal sealed class BroadcastHostedService(
     }
 }
 
-/// <summary>Reports whether the transport can accept one more client, and whether its loggers throw.</summary>
+/// <summary>Reports whether the transport can accept one more client, and whether its observers throw.</summary>
 internal sealed class BroadcastHealthCheck(BroadcastTransport transport) : IHealthCheck
 {
     public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
@@ -73,7 +72,7 @@ internal sealed class BroadcastHealthCheck(BroadcastTransport transport) : IHeal
             : places >= limit ? HealthCheckResult.Degraded($"The limit {nameof(BroadcastOptions.MaxConnections)} ({limit}) is reached; new clients are turned away.")
             : transport.Connections.Lingering >= transport.Options.MaxLingeringHandlers ? HealthCheckResult.Degraded(
                 $"The limit {nameof(BroadcastOptions.MaxLingeringHandlers)} ({transport.Options.MaxLingeringHandlers}) is reached: so many handlers still run after their connections have ended; new clients are turned away.")
-            : transport.LoggerFaults is { Count: > 0, Last: { } last } faults ? HealthCheckResult.Degraded($"Loggers threw {faults.Count} times, last {FailureText.Describe(last)}")
+            : transport.LoggerFaults.Description is { } faults ? HealthCheckResult.Degraded(faults)
             : HealthCheckResult.Healthy();
         return Task.FromResult(result);
     }

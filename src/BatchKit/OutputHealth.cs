@@ -1,6 +1,5 @@
 using System.Collections.Immutable;
 using BatchKit.Batches;
-using BatchKit.Diagnostics;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit;
@@ -16,17 +15,13 @@ public sealed record OutputHealth(HealthStatus Status, ImmutableArray<string> Re
     internal static OutputHealth Of(BufferSettings settings, ImmutableArray<string> failures, ImmutableArray<string> notTaken)
     {
         var (reasons, budget) = (failures.AddRange(notTaken), settings.Budget);
-        if (DescribeFaults(settings.Logger.Faults) is { } faults)
+        if (settings.Logger.Faults.Description is { } faults)
             reasons = reasons.Add(faults);
         if (Array.Exists(budget.Parts, static part => part.Free <= part.Most * DegradedShare))
             reasons = reasons.Add($"{budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({budget.Capacity}) bytes wait to be sent{budget.DescribeLeft()}.");
         var status = reasons.IsEmpty ? HealthStatus.Healthy : HealthStatus.Degraded;
         return new OutputHealth(failures.IsEmpty ? status : HealthStatus.Unhealthy, reasons);
     }
-
-    private static string? DescribeFaults(ObserverFaults faults) => faults is { Count: > 0, Last: { } last }
-        ? $"Loggers, listeners or handlers of cancellation threw {faults.Count} times, last {FailureText.Describe(last)}"
-        : null;
 }
 
 /// <summary>Reports <see cref="OutputBuffer.GetHealth"/> as a health check.</summary>

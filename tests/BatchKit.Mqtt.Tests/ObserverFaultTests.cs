@@ -106,7 +106,7 @@ public sealed class ObserverFaultTests : IDisposable
 
         await publishing.WithinDeadline();
         // The callback runs on another thread.
-        await Until.TrueAsync(() => MqttHealthCheck.Describe(transport.ObserverFaults)?.Contains("InvalidOperationException", StringComparison.Ordinal) == true);
+        await Until.TrueAsync(() => transport.ObserverFaults.Description?.Contains("InvalidOperationException", StringComparison.Ordinal) == true);
     }
 
     [Fact]

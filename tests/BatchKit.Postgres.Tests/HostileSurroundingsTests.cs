@@ -41,7 +41,7 @@ public sealed class HostileSurroundingsTests(PostgresFixture postgres)
         failing = false;
         await Until.TrueAsync(() => receiver.GetStatistics().CompletedMessages == 10);
         // Before it, the receiver names the ended connection of its listener, which is open again soon.
-        await Until.TrueAsync(() => receiver.Degradation?.Contains("The logger failed", StringComparison.Ordinal) == true);
+        await Until.TrueAsync(() => receiver.Degradation?.Contains("Loggers, listeners", StringComparison.Ordinal) == true);
         await receiver.DisposeAsync().WithinDeadline();
     }
 

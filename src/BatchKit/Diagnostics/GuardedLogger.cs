@@ -17,8 +17,10 @@ internal sealed class ObserverFaults
     /// <summary>The exception that was thrown last; null while nothing was thrown. What callbacks of a cancellation threw is an <see cref="AggregateException"/>.</summary>
     public Exception? Last => _last;
 
-    /// <summary>A human-readable sentence on what loggers threw, with the exception's type but without its message; null while nothing was thrown.</summary>
-    public string? Description => this is { Count: > 0 and var count, Last: { } last } ? $"The logger failed {count} times; the last time it threw {last.GetType().Name}." : null;
+    /// <summary>A human-readable sentence on what was thrown, with the exception's type but without its message; null while nothing was thrown.</summary>
+    public string? Description => this is { Count: > 0 and var count, Last: { } last }
+        ? $"Loggers, listeners or cancellation callbacks threw {count} times, last {FailureText.CauseOf(last).GetType().Name}."
+        : null;
 
     /// <summary>Counts an exception.</summary>
     /// <param name="fault">What an observer threw.</param>

@@ -83,3 +83,10 @@ internal static class ServerTimeLimit
     /// <summary>Lifts it until the end of the transaction.</summary>
     public const string Lift = "select pg_catalog.set_config('statement_timeout', '0', true)";
 }
+
+/// <summary>Converts a time limit to the whole seconds of an Npgsql command's timeout.</summary>
+internal static class WholeSeconds
+{
+    // Rounded up, and at least 1, because 0 would mean no limit.
+    public static int Of(TimeSpan limit) => Math.Max(1, (int)Math.Ceiling(limit.TotalSeconds));
+}

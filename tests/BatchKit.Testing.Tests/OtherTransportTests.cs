@@ -28,6 +28,19 @@ public sealed class OtherTransportTests : TransportSpecification
     }
 
     [Fact]
+    public async Task A_route_that_was_away_sends_once_its_broker_is_back()
+    {
+        var away = new AwayTransport(Collected);
+        MessageBatch[] batches = [Some.Batch(Connection(), Some.Producer(), 1, "sent again")];
+        await Assert.ThrowsAsync<IOException>(() => away.SendAsync(batches, CancellationToken.None).AsTask());
+
+        away.ComeBack();
+        await away.SendAsync(batches, CancellationToken.None);
+
+        Assert.Equal(["sent again"], Collected.Texts);
+    }
+
+    [Fact]
     public async Task A_script_asks_once_which_batch_to_refuse()
     {
         var (asked, transport) = (0, new ScriptedTransport(Collected));

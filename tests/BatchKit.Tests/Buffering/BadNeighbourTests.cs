@@ -298,14 +298,7 @@ public sealed class BadNeighbourTests
 
     private OutputBuffer WithBrokerAway(OverflowPolicy policy)
     {
-        OutputRoute[] routes = [new(LocalFirstRouter.LocalRoute, _arrived), new(LocalFirstRouter.RemoteRoute, new ScriptedTransport(new AwayTransport()))];
+        OutputRoute[] routes = [new(LocalFirstRouter.LocalRoute, _arrived), new(LocalFirstRouter.RemoteRoute, new AwayTransport(_arrived))];
         return new OutputBuffer(routes, new LocalFirstRouter(node: 1), Options(policy), timeProvider: _clock);
-    }
-
-    private sealed class AwayTransport : IBatchTransport
-    {
-        public bool SendsWithoutBlocking => true;
-
-        public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken) => throw new IOException("The broker is away.");
     }
 }

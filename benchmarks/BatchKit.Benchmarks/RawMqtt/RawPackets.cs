@@ -8,7 +8,6 @@ internal static class RawPackets
 {
     public const byte Publish = 3;
     public const byte Puback = 4;
-    public const int PubackBytes = 4;
 
     public static byte[] Connect(string clientId, string? userName, string? password)
     {

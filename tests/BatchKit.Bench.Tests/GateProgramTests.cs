@@ -143,7 +143,7 @@ public sealed class GateProgramTests : IDisposable
     public async Task A_failed_benchmark_ends_with_1()
     {
         _scratch.Write("gates.json", Gates);
-        _scratch.WriteReport("one", "Rooms", ("Loop", "Players=10&Lines=2", 100, 400), ("Say", "Players=10&Lines=2", null, 40));
+        _scratch.WriteReport("one", ("Loop", "Players=10&Lines=2", 100, 400), ("Say", "Players=10&Lines=2", null, 40));
 
         var run = await RunAsync("gate", "gates.json", "--results", "one");
 
@@ -158,7 +158,7 @@ public sealed class GateProgramTests : IDisposable
     public async Task Two_that_allocate_nothing_are_equal_and_more_than_nothing_is_without_a_bound(string bar, int allocated, string line)
     {
         _scratch.Write("gates.json", $$$"""{ "rooms": { "gates": [ { "name": "say", "metric": "allocated", "numerator": "Rooms.Say[Players=10]", "denominator": "Rooms.Loop[Players=10]", {{{bar}}} } ] } }""");
-        _scratch.WriteReport("one", "Rooms", ("Loop", "Players=10", 100, 0), ("Say", "Players=10", 10, allocated));
+        _scratch.WriteReport("one", ("Loop", "Players=10", 100, 0), ("Say", "Players=10", 10, allocated));
 
         var run = await RunAsync("gate", "gates.json", "--results", "one", "--out", "out");
 
@@ -171,7 +171,7 @@ public sealed class GateProgramTests : IDisposable
     public async Task Allocated_bytes_without_a_memory_diagnoser_end_with_2()
     {
         _scratch.Write("gates.json", Gates);
-        _scratch.WriteReport("one", "Rooms", ("Loop", "Players=10&Lines=2", 100, null), ("Say", "Players=10&Lines=2", 10, null));
+        _scratch.WriteReport("one", ("Loop", "Players=10&Lines=2", 100, null), ("Say", "Players=10&Lines=2", 10, null));
 
         var run = await RunAsync("gate", "gates.json", "--results", "one");
 
@@ -182,7 +182,7 @@ public sealed class GateProgramTests : IDisposable
     public async Task Gates_made_from_results_hold_for_them_and_notice_half_the_speed_or_a_byte()
     {
         WriteRound("quiet", 40);
-        _scratch.WriteReport("slow", "Rooms", ("Loop", "Players=10&Lines=2", 100, 400), ("Say", "Players=10&Lines=2", 61, 41));
+        _scratch.WriteReport("slow", ("Loop", "Players=10&Lines=2", 100, 400), ("Say", "Players=10&Lines=2", 61, 41));
 
         var made = await RunAsync("init", "quiet", "--baseline", "Loop");
         var held = await RunAsync("gate", "gates.json", "--results", "quiet");
@@ -273,7 +273,7 @@ public sealed class GateProgramTests : IDisposable
     [Fact]
     public async Task Two_benchmarks_of_one_name_are_refused()
     {
-        _scratch.WriteReport("one", "Rooms", ("Say", "", 10, 40), ("Say", "", 11, 40));
+        _scratch.WriteReport("one", ("Say", "", 10, 40), ("Say", "", 11, 40));
 
         var run = await RunAsync("init", "one");
 
@@ -282,7 +282,7 @@ public sealed class GateProgramTests : IDisposable
     }
 
     private void WriteRound(string folder, double time) =>
-        _scratch.WriteReport(folder, "Rooms", ("Loop", "Players=10&Lines=2", 100, 400), ("Say", "Players=10&Lines=2", time, 40));
+        _scratch.WriteReport(folder, ("Loop", "Players=10&Lines=2", 100, 400), ("Say", "Players=10&Lines=2", time, 40));
 
     private Task<BenchRun> RunAsync(params string[] arguments) => BenchRun.RunAsync(_scratch.Folder, arguments);
 

@@ -19,15 +19,15 @@ internal sealed class Scratch : IDisposable
         return path;
     }
 
-    /// <summary>Writes a report as BenchmarkDotNet does: its class is the file's name.</summary>
-    public void WriteReport(string folder, string className, params (string Method, string Parameters, double? Time, long? Bytes)[] rows) =>
-        Write(Path.Combine(folder, "results", $"{className}-report-full-compressed.json"), JsonSerializer.Serialize(new
+    /// <summary>Writes a report of the class Rooms as BenchmarkDotNet does.</summary>
+    public void WriteReport(string folder, params (string Method, string Parameters, double? Time, long? Bytes)[] rows) =>
+        Write(Path.Combine(folder, "results", "Rooms-report-full-compressed.json"), JsonSerializer.Serialize(new
         {
-            Title = className,
+            Title = "Rooms",
             Benchmarks = rows.Select(row => new
             {
                 Namespace = "Game",
-                Type = className,
+                Type = "Rooms",
                 row.Method,
                 row.Parameters,
                 Statistics = row.Time is { } time ? new { Q1 = time } : null,

@@ -44,9 +44,6 @@ public sealed class ConnectionReadings : IDisposable
         return _read.Last(one => one.Instrument == "batchkit.connection.changes" && one.Tags["batchkit.purpose"] == purpose && one.Tags["batchkit.change"] == change).Value;
     }
 
-    /// <summary>How many outages of the connection with this purpose were recorded when they ended.</summary>
-    public int OutagesOf(string purpose) => _read.Count(one => one.Instrument == "batchkit.connection.restore.duration" && one.Tags["batchkit.purpose"] == purpose);
-
     /// <summary>Loses connections and lets them come back. The readings then show one loss and one restore of the receiver's, and all connections with this target and messaging system.</summary>
     /// <param name="lose">Loses the connections.</param>
     /// <param name="resume">Lets them connect again.</param>
@@ -61,13 +58,16 @@ public sealed class ConnectionReadings : IDisposable
         resume();
         await Until.TrueAsync(() => open.All(purpose => StateOf(purpose) == "Open"));
         // A loss is counted before its duration is recorded.
-        await Until.TrueAsync(() => OutagesOf("receiver") > 0);
+        await Until.TrueAsync(() => Outages() > 0);
 
-        Assert.Equal((1, 1, 1), (CountOf("receiver", "Lost"), CountOf("receiver", "Restored"), OutagesOf("receiver")));
+        Assert.Equal((1, 1, 1), (CountOf("receiver", "Lost"), CountOf("receiver", "Restored"), Outages()));
         Assert.All(Connections(), one => Assert.Equal((target, system), (one.Target, one.System)));
     }
 
     public void Dispose() => _listener.Dispose();
+
+    // How many outages of the receiver's connection were recorded when they ended.
+    private int Outages() => _read.Count(static one => one.Instrument == "batchkit.connection.restore.duration" && one.Tags["batchkit.purpose"] == "receiver");
 
     private void Add(Instrument instrument, double value, ReadOnlySpan<KeyValuePair<string, object?>> tags)
     {

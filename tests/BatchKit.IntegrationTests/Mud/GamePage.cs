@@ -78,8 +78,8 @@ internal sealed class GamePage : IAsyncDisposable
 
     public Task<string[]> ReadLinesAsync() => _page.EvaluateAsync<string[]>("[...document.querySelectorAll('#lines > div')].map(line => line.textContent)");
 
-    public async Task<int> ReadTotalAsync(string series) =>
-        int.Parse((await _page.Locator($"#total-{series}").TextContentAsync())!, NumberStyles.AllowThousands, CultureInfo.InvariantCulture);
+    public async Task<int> ReadSendsAsync() =>
+        int.Parse((await _page.Locator("#total-sends").TextContentAsync())!, NumberStyles.AllowThousands, CultureInfo.InvariantCulture);
 
     /// <summary>Waits until the page has counted so much since it was opened.</summary>
     public async Task WaitForTotalAsync(string series, int least) => await _page.WaitForFunctionAsync(
@@ -101,8 +101,6 @@ internal sealed class GamePage : IAsyncDisposable
         """);
 
     public Task<T> EvaluateAsync<T>(string expression) => _page.EvaluateAsync<T>(expression);
-
-    public Task SaveAsync(string path) => _page.ScreenshotAsync(new() { Path = path });
 
     public async ValueTask DisposeAsync() => await _context.DisposeAsync();
 }

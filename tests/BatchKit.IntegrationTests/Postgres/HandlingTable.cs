@@ -34,7 +34,4 @@ internal sealed class HandlingTable
     /// <summary>How many messages were stored more than once: the same number under several ids.</summary>
     public Task<long> CountStoredTwiceAsync() =>
         _schema.ScalarAsync<long>("select count(*) from (select number from {s}.handlings group by number having count(distinct id) > 1) as twice");
-
-    /// <summary>The processes that have handled something.</summary>
-    public async Task<IReadOnlySet<int>> ReadProcessesAsync() => (await _schema.ColumnAsync<int>("select distinct process from {s}.handlings")).ToHashSet();
 }

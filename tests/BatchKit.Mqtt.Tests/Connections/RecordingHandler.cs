@@ -9,7 +9,6 @@ internal sealed class RecordingHandler : IPacketHandler
 {
     private readonly Channel<byte[]> _packets = Channel.CreateUnbounded<byte[]>();
     private readonly TaskCompletionSource _busy = new(TaskCreationOptions.RunContinuationsAsynchronously);
-    private int _finished;
 
     public Exception? Failure { get; init; }
 
@@ -18,8 +17,6 @@ internal sealed class RecordingHandler : IPacketHandler
 
     /// <summary>Completes when a read with packets is being finished.</summary>
     public Task Busy => _busy.Task;
-
-    public int FinishedReads => Volatile.Read(ref _finished);
 
     public void Handle(PacketHeader header, ReadOnlySpan<byte> body)
     {
@@ -30,13 +27,10 @@ internal sealed class RecordingHandler : IPacketHandler
 
     public async ValueTask FinishReadAsync(CancellationToken cancellationToken)
     {
-        if (_packets.Reader.Count > 0)
-        {
-            _busy.TrySetResult();
-            await Release;
-        }
-
-        Interlocked.Increment(ref _finished);
+        if (_packets.Reader.Count == 0)
+            return;
+        _busy.TrySetResult();
+        await Release;
     }
 
     /// <summary>The next packet: its first byte and its body.</summary>

@@ -97,9 +97,9 @@ internal sealed class SendingPlace : IAsyncDisposable
 
     public async Task<IReadOnlyList<string>> TextsAsync() => [.. (await RowsAsync()).Select(row => row.Text)];
 
-    /// <summary>Completes once so many statements of this schema wait for a lock.</summary>
-    public Task WaitForLockedAsync(long count = 1) => Until.TrueAsync(async () =>
-        await Schema.ScalarAsync<long>($"select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%{Schema.Name}%'") >= count);
+    /// <summary>Completes once a statement of this schema waits for a lock.</summary>
+    public Task WaitForLockedAsync() => Until.TrueAsync(async () =>
+        await Schema.ScalarAsync<long>($"select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%{Schema.Name}%'") > 0);
 
     public async ValueTask DisposeAsync()
     {

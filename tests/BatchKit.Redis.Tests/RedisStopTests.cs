@@ -1,4 +1,3 @@
-using System.Reflection;
 using BatchKit.Testing;
 using BatchKit.Transports;
 using StackExchange.Redis;
@@ -15,13 +14,13 @@ public sealed class RedisStopTests(RedisFixture redis)
         await using var connection = await ConnectionMultiplexer.ConnectAsync(options.Configuration!);
         options.Configuration = null;
         var (asked, subscribing) = (new TaskCompletionSource(), new TaskCompletionSource<ChannelMessageQueue>());
-        var subscriber = Interceptor<ISubscriber>.Of(connection.GetSubscriber(), nameof(ISubscriber.SubscribeAsync), () =>
+        var subscriber = Interceptor.Of<ISubscriber>(connection.GetSubscriber(), nameof(ISubscriber.SubscribeAsync), () =>
         {
             asked.TrySetResult();
             return subscribing.Task;
         });
         var receiver = new RedisReceiver(
-            options, new NodeNumber(2), new BatchReceiver(new CollectingTransport()), Interceptor<IConnectionMultiplexer>.Of(connection, nameof(IConnectionMultiplexer.GetSubscriber), () => subscriber));
+            options, new NodeNumber(2), new BatchReceiver(new CollectingTransport()), Interceptor.Of<IConnectionMultiplexer>(connection, nameof(IConnectionMultiplexer.GetSubscriber), () => subscriber));
         var starting = receiver.StartAsync(CancellationToken.None);
         await asked.Task.WithinDeadline();
 
@@ -32,25 +31,5 @@ public sealed class RedisStopTests(RedisFixture redis)
         await starting.WithinDeadline();
         await receiver.DisposeAsync().WithinDeadline();
         await receiver.DisposeAsync().WithinDeadline();
-    }
-
-    /// <summary>Answers one method's calls by a function, and passes the others on.</summary>
-    private class Interceptor<T> : DispatchProxy
-        where T : class
-    {
-        private T _inner = null!;
-        private string _method = "";
-        private Func<object?> _answer = null!;
-
-        public static T Of(T inner, string method, Func<object?> answer)
-        {
-            var proxy = Create<T, Interceptor<T>>();
-            var self = (Interceptor<T>)(object)proxy;
-            (self._inner, self._method, self._answer) = (inner, method, answer);
-            return proxy;
-        }
-
-        protected override object? Invoke(MethodInfo? targetMethod, object?[]? args) =>
-            targetMethod!.Name == _method ? _answer() : targetMethod.Invoke(_inner, BindingFlags.DoNotWrapExceptions, binder: null, args, culture: null);
     }
 }

@@ -1,4 +1,3 @@
-using System.Reflection;
 using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.MassTransit;
 using BatchKit.Testing;
@@ -170,31 +169,12 @@ public sealed class LostAnswerTests(RabbitMqFixture fixture)
     {
         public Task Send(ChannelContext context, IPipe<ChannelContext> next)
         {
-            var channel = Override<IChannel>.Of(context.Channel, "get_IsOpen", true);
-            return next.Send(Override<ChannelContext>.Of(context, "get_Channel", channel));
+            var channel = Interceptor.Of<IChannel>(context.Channel, "get_IsOpen", static () => true);
+            return next.Send(Interceptor.Of<ChannelContext>(context, "get_Channel", () => channel));
         }
 
         public void Probe(ProbeContext context)
         {
         }
-    }
-
-    /// <summary>Passes all calls on, but for one, whose answer is given.</summary>
-    private class Override<T> : DispatchProxy
-        where T : class
-    {
-        private T _inner = null!;
-        private string _method = string.Empty;
-        private object? _answer;
-
-        public static T Of(T inner, string method, object? answer)
-        {
-            var proxy = Create<T, Override<T>>();
-            var self = (Override<T>)(object)proxy;
-            (self._inner, self._method, self._answer) = (inner, method, answer);
-            return proxy;
-        }
-
-        protected override object? Invoke(MethodInfo? targetMethod, object?[]? args) => targetMethod!.Name == _method ? _answer : targetMethod.Invoke(_inner, args);
     }
 }

@@ -18,7 +18,7 @@ internal sealed class HangingClient
     public HangingClient(RabbitMqServer server, int port)
     {
         _factory = new ConnectionFactory { Uri = server.Address, Port = port, AutomaticRecoveryEnabled = false };
-        Factory = Interceptor<IConnectionFactory>.Of(
+        Factory = Interceptor.Of<IConnectionFactory>(
             _factory, (method, _, call) => method.Name == nameof(IConnectionFactory.CreateConnectionAsync) ? CreateConnectionAsync((Task<IConnection>)call()!) : call());
     }
 
@@ -27,7 +27,7 @@ internal sealed class HangingClient
     /// <param name="released">Ends what hangs.</param>
     public static IConnectionFactory CreateStuckFactory(TaskCompletionSource asked, Task released)
     {
-        return Interceptor<IConnectionFactory>.Of(new ConnectionFactory(), (method, arguments, call) =>
+        return Interceptor.Of<IConnectionFactory>(new ConnectionFactory(), (method, arguments, call) =>
             method.Name == nameof(IConnectionFactory.CreateConnectionAsync) ? ConnectAsync((CancellationToken)arguments[^1]!) : call());
 
         async Task<IConnection> ConnectAsync(CancellationToken cancellationToken)
@@ -87,7 +87,7 @@ internal sealed class HangingClient
     private async Task<IConnection> CreateConnectionAsync(Task<IConnection> creating)
     {
         var hangs = new HangingConnection();
-        var connection = Interceptor<IConnection>.Of(
+        var connection = Interceptor.Of<IConnection>(
             await creating, (method, _, call) => method.Name != nameof(IConnection.CreateChannelAsync) ? call() : Hangs(method) ? Never<IChannel>() : CreateChannelAsync(call, hangs));
         lock (_lock)
             _connections.Add(hangs);
@@ -102,7 +102,7 @@ internal sealed class HangingClient
             return await _never.Task;
         }
 
-        return Interceptor<IChannel>.Of(await (Task<IChannel>)call()!, (method, _, inner) => method.Name switch
+        return Interceptor.Of<IChannel>(await (Task<IChannel>)call()!, (method, _, inner) => method.Name switch
         {
             nameof(IChannel.CloseAsync) when hangs.Ends => _never.Task,
             nameof(IAsyncDisposable.DisposeAsync) when hangs.Ends => new ValueTask(_never.Task),
@@ -118,24 +118,5 @@ internal sealed class HangingClient
         public volatile bool Opens;
 
         public TaskCompletionSource Asked { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
-    }
-
-    /// <summary>Passes each call on through a function, which gets the method and its arguments.</summary>
-    private class Interceptor<T> : DispatchProxy
-        where T : class
-    {
-        private T _inner = null!;
-        private Func<MethodInfo, object?[], Func<object?>, object?> _intercept = null!;
-
-        public static T Of(T inner, Func<MethodInfo, object?[], Func<object?>, object?> intercept)
-        {
-            var proxy = Create<T, Interceptor<T>>();
-            var self = (Interceptor<T>)(object)proxy;
-            (self._inner, self._intercept) = (inner, intercept);
-            return proxy;
-        }
-
-        protected override object? Invoke(MethodInfo? targetMethod, object?[]? args) =>
-            _intercept(targetMethod!, args!, () => targetMethod!.Invoke(_inner, BindingFlags.DoNotWrapExceptions, binder: null, args, culture: null));
     }
 }

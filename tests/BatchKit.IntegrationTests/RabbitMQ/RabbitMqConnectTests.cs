@@ -95,12 +95,20 @@ public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
     public async Task A_factory_of_the_application_opens_connections_that_are_closed_here()
     {
         var server = await fixture.GetAsync();
-        var factory = new CountingFactory(Factory(server));
+        var opened = new List<IConnection>();
+        var factory = Interceptor.Of<IConnectionFactory>(
+            Factory(server), (method, _, call) => method.Name == nameof(IConnectionFactory.CreateConnectionAsync) ? KeepAsync((Task<IConnection>)call()!) : call());
 
         await AssertArrivesAsync(new RabbitMqOptions { ConnectionFactory = factory, Prefix = Some.Name("test") });
 
-        Assert.Equal(2, factory.Opened.Count);
-        await Until.TrueAsync(() => factory.Opened.TrueForAll(static connection => !connection.IsOpen));
+        Assert.Equal(2, opened.Count);
+        await Until.TrueAsync(() => opened.TrueForAll(static connection => !connection.IsOpen));
+
+        async Task<IConnection> KeepAsync(Task<IConnection> opening)
+        {
+            opened.Add(await opening);
+            return await opening;
+        }
     }
 
     [Fact]
@@ -145,115 +153,5 @@ public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
         await _arrived.WaitForMessagesAsync(3);
 
         Assert.Equal(Some.Lines(3), _arrived.Texts);
-    }
-
-    /// <summary>A factory that keeps what it has opened.</summary>
-    private sealed class CountingFactory(ConnectionFactory inner) : IConnectionFactory
-    {
-        public List<IConnection> Opened { get; } = [];
-
-        public IDictionary<string, object?> ClientProperties
-        {
-            get => inner.ClientProperties;
-            set => inner.ClientProperties = value;
-        }
-
-        public string Password
-        {
-            get => inner.Password;
-            set => inner.Password = value;
-        }
-
-        public ushort RequestedChannelMax
-        {
-            get => inner.RequestedChannelMax;
-            set => inner.RequestedChannelMax = value;
-        }
-
-        public uint RequestedFrameMax
-        {
-            get => inner.RequestedFrameMax;
-            set => inner.RequestedFrameMax = value;
-        }
-
-        public TimeSpan RequestedHeartbeat
-        {
-            get => inner.RequestedHeartbeat;
-            set => inner.RequestedHeartbeat = value;
-        }
-
-        public string UserName
-        {
-            get => inner.UserName;
-            set => inner.UserName = value;
-        }
-
-        public string VirtualHost
-        {
-            get => inner.VirtualHost;
-            set => inner.VirtualHost = value;
-        }
-
-        public ICredentialsProvider? CredentialsProvider
-        {
-            get => inner.CredentialsProvider;
-            set => inner.CredentialsProvider = value;
-        }
-
-        public Uri Uri
-        {
-            get => inner.Uri;
-            set => inner.Uri = value;
-        }
-
-        public string? ClientProvidedName
-        {
-            get => inner.ClientProvidedName;
-            set => inner.ClientProvidedName = value;
-        }
-
-        public TimeSpan HandshakeContinuationTimeout
-        {
-            get => inner.HandshakeContinuationTimeout;
-            set => inner.HandshakeContinuationTimeout = value;
-        }
-
-        public TimeSpan ContinuationTimeout
-        {
-            get => inner.ContinuationTimeout;
-            set => inner.ContinuationTimeout = value;
-        }
-
-        public ushort ConsumerDispatchConcurrency
-        {
-            get => inner.ConsumerDispatchConcurrency;
-            set => inner.ConsumerDispatchConcurrency = value;
-        }
-
-        public IAuthMechanismFactory? AuthMechanismFactory(IEnumerable<string> mechanismNames) => inner.AuthMechanismFactory(mechanismNames);
-
-        public Task<IConnection> CreateConnectionAsync(CancellationToken cancellationToken = default) => KeepAsync(inner.CreateConnectionAsync(cancellationToken));
-
-        public Task<IConnection> CreateConnectionAsync(string clientProvidedName, CancellationToken cancellationToken = default) =>
-            KeepAsync(inner.CreateConnectionAsync(clientProvidedName, cancellationToken));
-
-        public Task<IConnection> CreateConnectionAsync(IEnumerable<string> hostnames, CancellationToken cancellationToken = default) =>
-            KeepAsync(inner.CreateConnectionAsync(hostnames, cancellationToken));
-
-        public Task<IConnection> CreateConnectionAsync(IEnumerable<string> hostnames, string clientProvidedName, CancellationToken cancellationToken = default) =>
-            KeepAsync(inner.CreateConnectionAsync(hostnames, clientProvidedName, cancellationToken));
-
-        public Task<IConnection> CreateConnectionAsync(IEnumerable<AmqpTcpEndpoint> endpoints, CancellationToken cancellationToken = default) =>
-            KeepAsync(inner.CreateConnectionAsync(endpoints, cancellationToken));
-
-        public Task<IConnection> CreateConnectionAsync(IEnumerable<AmqpTcpEndpoint> endpoints, string clientProvidedName, CancellationToken cancellationToken = default) =>
-            KeepAsync(inner.CreateConnectionAsync(endpoints, clientProvidedName, cancellationToken));
-
-        private async Task<IConnection> KeepAsync(Task<IConnection> opening)
-        {
-            var connection = await opening;
-            Opened.Add(connection);
-            return connection;
-        }
     }
 }

@@ -73,32 +73,15 @@ public static class BrokerPathExtensions
             builder.Services.TryAddSingleton(_ => NpgsqlDataSource.Create(path.Address));
     }
 
-    private static void Configure(RabbitMqOptions options, BrokerPath path)
-    {
-        var (broker, user, password) = path.Split();
-        (options.Hosts, options.UserName, options.Password, options.VirtualHost) = ([$"{broker.Host}:{broker.Port}"], user, password, VirtualHostOf(broker));
-        (options.Prefix, options.StopTimeout, options.Heartbeat) = (path.Name, StopTimeout, path.KeepAlive ?? options.Heartbeat);
-    }
+    private static void Configure(RabbitMqOptions options, BrokerPath path) =>
+        (options.ConnectionString, options.Prefix, options.StopTimeout, options.Heartbeat) = (path.Address, path.Name, StopTimeout, path.KeepAlive ?? options.Heartbeat);
 
-    private static void Configure(MassTransitOptions options, BrokerPath path)
-    {
-        var (broker, user, password) = path.Split();
-        options.RabbitMq = new MassTransitRabbitMqOptions { Hosts = [broker.Host], Port = broker.Port, UserName = user, Password = password, VirtualHost = VirtualHostOf(broker) };
-        (options.Prefix, options.StopTimeout) = (path.Name, StopTimeout);
-    }
+    private static void Configure(MassTransitOptions options, BrokerPath path) =>
+        (options.RabbitMq, options.Prefix, options.StopTimeout) = (new MassTransitRabbitMqOptions { ConnectionString = path.Address }, path.Name, StopTimeout);
 
     private static void Configure(MqttOptions options, BrokerPath path) =>
         (options.Server, options.EnvelopePrefix, options.StopTimeout, options.KeepAlive) = (new Uri(path.Address), path.Name, StopTimeout, path.KeepAlive ?? options.KeepAlive);
 
     private static void Configure(NatsOptions options, BrokerPath path) =>
         (options.Url, options.Prefix, options.StopTimeout, options.MaxStreamBytes) = (path.Address, path.Name, StopTimeout, NatsStreamBytes);
-
-    private static string VirtualHostOf(Uri broker) => broker.AbsolutePath.Length > 1 ? Uri.UnescapeDataString(broker.AbsolutePath[1..]) : "/";
-
-    private static (Uri Broker, string User, string Password) Split(this BrokerPath path)
-    {
-        var broker = new Uri(path.Address);
-        var user = broker.UserInfo.Split(':');
-        return (broker, Uri.UnescapeDataString(user[0]), Uri.UnescapeDataString(user[1]));
-    }
 }

@@ -51,17 +51,6 @@ internal static class WorkerProgram
         }
     }
 
-    private static RabbitMqOptions RabbitOptions(OutboxWorkerSettings settings)
-    {
-        var user = settings.Broker.UserInfo.Split(':');
-        return new RabbitMqOptions
-        {
-            Hosts = [$"{settings.Broker.Host}:{settings.Broker.Port}"],
-            UserName = Uri.UnescapeDataString(user[0]),
-            Password = Uri.UnescapeDataString(user[1]),
-            VirtualHost = settings.Broker.AbsolutePath.Length > 1 ? Uri.UnescapeDataString(settings.Broker.AbsolutePath[1..]) : "/",
-            Prefix = settings.Prefix,
-            MaxReconnectDelay = TimeSpan.FromMilliseconds(500),
-        };
-    }
+    private static RabbitMqOptions RabbitOptions(OutboxWorkerSettings settings) =>
+        new() { ConnectionString = settings.Broker.OriginalString, Prefix = settings.Prefix, MaxReconnectDelay = TimeSpan.FromMilliseconds(500) };
 }

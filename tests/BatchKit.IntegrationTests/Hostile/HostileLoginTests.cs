@@ -44,7 +44,7 @@ public sealed class HostileLoginTests(OwnRabbitMqFixture fixture) : IClassFixtur
         {
             try
             {
-                await AssertWorksAsync(new BrokerPath(transport, server.Address.ToString(), Some.Name("login")), login);
+                await AssertWorksAsync(new BrokerPath(transport, $"amqp://{server.Host}:{server.Port}", Some.Name("login")), login);
                 worked++;
             }
             catch (OptionsValidationException refusal)

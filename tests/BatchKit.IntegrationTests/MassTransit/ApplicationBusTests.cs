@@ -186,16 +186,13 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture, OwnRabbitMqFixt
     private static async Task<string[]> ListChannelsAsync(RabbitMqServer server) =>
         (await server.ControlAsync("list_channels", "--quiet", "--no-table-headers", "pid").WithinDeadline()).Split('\n', StringSplitOptions.RemoveEmptyEntries);
 
-    internal static void ConnectTo(RabbitMqServer server, IRabbitMqBusFactoryConfigurator bus, int? port = null)
-    {
-        var user = server.Address.UserInfo.Split(':');
-        bus.Host(server.Host, (ushort)(port ?? server.Port), "/", host =>
+    internal static void ConnectTo(RabbitMqServer server, IRabbitMqBusFactoryConfigurator bus, int? port = null) =>
+        bus.Host(server.Host, (ushort)(port ?? server.Port), server.VirtualHost, host =>
         {
             host.ContinuationTimeout(TimeSpan.FromSeconds(1));
-            host.Username(user[0]);
-            host.Password(user[1]);
+            host.Username(server.UserName);
+            host.Password(server.Password);
         });
-    }
 
     private static BusConnection Connect(IBus bus, string prefix)
     {

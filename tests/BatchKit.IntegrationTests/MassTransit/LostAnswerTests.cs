@@ -74,15 +74,12 @@ public sealed class LostAnswerTests(RabbitMqFixture fixture)
         });
     }
 
-    private static IBusControl CreateBus(RabbitMqServer server)
-    {
-        var user = server.Address.UserInfo.Split(':');
-        return Bus.Factory.CreateUsingRabbitMq(configure => configure.Host(server.Host, (ushort)server.Port, "/", host =>
+    private static IBusControl CreateBus(RabbitMqServer server) =>
+        Bus.Factory.CreateUsingRabbitMq(configure => configure.Host(server.Host, (ushort)server.Port, server.VirtualHost, host =>
         {
-            host.Username(user[0]);
-            host.Password(user[1]);
+            host.Username(server.UserName);
+            host.Password(server.Password);
         }));
-    }
 
     private static async Task ReceiveAsync(IBusControl bus, BusConnection connection, Func<Task> endFirst)
     {

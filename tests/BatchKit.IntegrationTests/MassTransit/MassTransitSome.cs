@@ -9,7 +9,6 @@ internal static class MassTransitSome
     /// <summary>Settings that lead to a broker, or to a proxy before it.</summary>
     public static Action<MassTransitOptions> Settings(RabbitMqServer server, string prefix, int? port = null, Action<MassTransitOptions>? configure = null) => options =>
     {
-        var user = server.Address.UserInfo.Split(':');
         options.Prefix = prefix;
         options.QueueExpiry = TimeSpan.FromMinutes(10);
         options.PublishTimeout = TimeSpan.FromSeconds(3);
@@ -17,9 +16,9 @@ internal static class MassTransitSome
         {
             Hosts = [server.Host],
             Port = port ?? server.Port,
-            UserName = Uri.UnescapeDataString(user[0]),
-            Password = Uri.UnescapeDataString(user[1]),
-            VirtualHost = server.Address.AbsolutePath.Length > 1 ? Uri.UnescapeDataString(server.Address.AbsolutePath[1..]) : "/",
+            UserName = server.UserName,
+            Password = server.Password,
+            VirtualHost = server.VirtualHost,
             ReconnectDelay = TimeSpan.FromMilliseconds(100),
         };
         configure?.Invoke(options);

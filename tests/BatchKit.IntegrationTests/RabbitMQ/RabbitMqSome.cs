@@ -29,11 +29,8 @@ internal static class RabbitMqSome
 
     public static void Configure(RabbitMqOptions options, RabbitMqServer server, int port, string prefix)
     {
-        var user = server.Address.UserInfo.Split(':');
         options.Hosts = [$"{server.Host}:{port}"];
-        options.UserName = Uri.UnescapeDataString(user[0]);
-        options.Password = Uri.UnescapeDataString(user[1]);
-        options.VirtualHost = server.Address.AbsolutePath.Length > 1 ? Uri.UnescapeDataString(server.Address.AbsolutePath[1..]) : "/";
+        (options.UserName, options.Password, options.VirtualHost) = (server.UserName, server.Password, server.VirtualHost);
         options.Prefix = prefix;
         options.QueueExpiry = TimeSpan.FromMinutes(10);
         options.MaxReconnectDelay = TimeSpan.FromMilliseconds(500);

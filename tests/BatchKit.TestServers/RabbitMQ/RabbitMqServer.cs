@@ -42,6 +42,15 @@ public sealed class RabbitMqServer : IAsyncDisposable
     /// <summary>The AMQP port.</summary>
     public int Port => Address.Port;
 
+    /// <summary>The user to log in as.</summary>
+    public string UserName => Uri.UnescapeDataString(Address.UserInfo.Split(':')[0]);
+
+    /// <summary>The password of <see cref="UserName"/>.</summary>
+    public string Password => Uri.UnescapeDataString(Address.UserInfo.Split(':')[1]);
+
+    /// <summary>The virtual host to use.</summary>
+    public string VirtualHost => Address.AbsolutePath.Length > 1 ? Uri.UnescapeDataString(Address.AbsolutePath[1..]) : "/";
+
     /// <summary>The port for MQTT over TCP, after <see cref="StartWithMqttAsync"/>.</summary>
     public int MqttPort => Owned().MqttPorts[0];
 

@@ -2,6 +2,7 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Receiving;
 using BatchKit.Broadcast.Tests.Connections;
+using BatchKit.Broadcast.Tests.WebSockets;
 using BatchKit.Diagnostics;
 using BatchKit.Testing;
 using Microsoft.Extensions.Logging.Abstractions;
@@ -56,7 +57,7 @@ public sealed class IdleTests : IAsyncDisposable
     public async Task A_client_is_not_idle_while_its_replies_are_sent()
     {
         var stalled = _script.Stall();
-        var delivering = Delivery(new EchoHandler(_client.Handle, _output)).DeliverAsync(Records, CancellationToken.None).AsTask();
+        var delivering = Delivery(new EchoHandler(_client, _output)).DeliverAsync(Records, CancellationToken.None).AsTask();
         await stalled.EnteredAsync();
 
         _clock.Advance(30 * Second);

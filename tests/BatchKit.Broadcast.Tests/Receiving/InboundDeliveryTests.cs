@@ -1,5 +1,6 @@
 using BatchKit.Broadcast.Receiving;
 using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Broadcast.Tests.WebSockets;
 using BatchKit.Diagnostics;
 using BatchKit.Testing;
 using BatchKit.Transports;
@@ -22,7 +23,7 @@ public sealed class InboundDeliveryTests : IAsyncDisposable
         _script = new ScriptedTransport(_transport);
         _output = new OutputBuffer(_script);
         _client = new FakeClient(_transport);
-        _delivery = new InboundDelivery(_client.Connection, new EchoHandler(_client.Handle, _output), _output, new BroadcastOptions(), new LogThrottle(TimeProvider.System), NullLogger.Instance);
+        _delivery = new InboundDelivery(_client.Connection, new EchoHandler(_client.Connection, _output), _output, new BroadcastOptions(), new LogThrottle(TimeProvider.System), NullLogger.Instance);
     }
 
     public async ValueTask DisposeAsync()

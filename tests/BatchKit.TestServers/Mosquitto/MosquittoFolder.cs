@@ -10,9 +10,6 @@ namespace BatchKit.TestServers.Mosquitto;
 /// <summary>One broker's folder: its configuration, data and ports, and how it is started there.</summary>
 internal sealed class MosquittoFolder
 {
-    // A user's PATH may lack where Debian and Homebrew keep it.
-    private static readonly string[] ProgramFolders = ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin"];
-
     private static readonly Dictionary<string, string> NoEnvironment = [];
 
     private readonly string _program;
@@ -38,8 +35,7 @@ internal sealed class MosquittoFolder
 
     private string ConfigurationFile => Path.Combine(_path, "mosquitto.conf");
 
-    public static string? FindProgram() =>
-        InstalledProgram.Find("mosquitto") ?? ProgramFolders.Select(folder => Path.Combine(folder, "mosquitto")).FirstOrDefault(File.Exists);
+    public static string? FindProgram() => InstalledProgram.Find("mosquitto");
 
     public static MosquittoFolder Create(MosquittoServerOptions options)
     {

@@ -10,8 +10,6 @@ namespace BatchKit.TestServers.Postgres;
 /// <summary>PgBouncer in transaction mode in front of a PostgreSQL server, as a child process. Disposing kills it.</summary>
 public sealed class PgBouncerServer : IAsyncDisposable
 {
-    private const string DebianPath = "/usr/sbin/pgbouncer";
-
     private readonly string _folder;
     private readonly ServerProcess _process;
 
@@ -56,7 +54,7 @@ public sealed class PgBouncerServer : IAsyncDisposable
         return ValueTask.CompletedTask;
     }
 
-    private static string? Find() => InstalledProgram.Find("pgbouncer") ?? (File.Exists(DebianPath) ? DebianPath : null);
+    private static string? Find() => InstalledProgram.Find("pgbouncer");
 
     private static IEnumerable<string> Lines(PostgresServer server, int port)
     {

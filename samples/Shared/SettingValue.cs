@@ -8,7 +8,7 @@ internal static class SettingValue
     /// <summary>The value of a switch that the command line names without a value.</summary>
     public const string On = "on";
 
-    public static bool Switch(string value) => value switch
+    public static bool Switch(string value) => value.ToLowerInvariant() switch
     {
         On => true,
         "off" => false,

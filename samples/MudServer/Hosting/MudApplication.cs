@@ -21,7 +21,7 @@ internal static class MudApplication
 
     private static readonly TimeSpan HttpIdleTimeout = TimeSpan.FromSeconds(10);
 
-    /// <exception cref="MudUsageException">The arguments or settings are wrong.</exception>
+    /// <exception cref="UsageException">The arguments or settings are wrong.</exception>
     public static WebApplication Build(IReadOnlyList<string> arguments)
     {
         var builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { ContentRootPath = AppContext.BaseDirectory });
@@ -52,7 +52,7 @@ internal static class MudApplication
         return application;
     }
 
-    /// <exception cref="MudStartException">A port is in use, for example.</exception>
+    /// <exception cref="StartException">A port is in use, for example.</exception>
     public static async Task StartAsync(WebApplication application)
     {
         var options = application.Services.GetRequiredService<MudOptions>();
@@ -62,12 +62,12 @@ internal static class MudApplication
         }
         catch (IOException exception) when (exception.InnerException is SocketException)
         {
-            throw new MudStartException(
+            throw new StartException(
                 $"Cannot listen for telnet on {options.Address}:{options.Port}: {exception.InnerException.Message}. Choose another port with --port.", exception);
         }
         catch (IOException exception) when (exception.InnerException is AddressInUseException)
         {
-            throw new MudStartException(
+            throw new StartException(
                 $"Cannot listen for HTTP on {options.Address}:{options.HttpPort}: it is in use. Choose another port with --http-port.", exception);
         }
     }

@@ -2,39 +2,17 @@ using BatchKit.Broadcast;
 
 namespace MudServer.Hosting;
 
-/// <summary>The program: reads the options, runs the server until it is stopped, and prints errors.</summary>
+/// <summary>The program: reads the options, and runs the server until it is stopped.</summary>
 internal static class MudProgram
 {
-    private const int StartFailed = 1;
-    private const int UsageError = 2;
-
-    public static async Task<int> RunAsync(string[] arguments)
+    public static Task<int> RunAsync(string[] arguments) => SampleProgram.RunAsync(arguments, MudHelp.Text, async () =>
     {
-        if (arguments.Any(argument => argument is "--help" or "-h" or "-?"))
-        {
-            await Console.Out.WriteAsync(MudHelp.Text);
-            return 0;
-        }
-
-        try
-        {
-            await using var application = MudApplication.Build(arguments);
-            await MudApplication.StartAsync(application);
-            await Console.Out.WriteLineAsync(Describe(application));
-            await application.WaitForShutdownAsync();
-            return 0;
-        }
-        catch (MudUsageException exception)
-        {
-            await Console.Error.WriteLineAsync($"{exception.Message}\nSee --help.");
-            return UsageError;
-        }
-        catch (MudStartException exception)
-        {
-            await Console.Error.WriteLineAsync(exception.Message);
-            return StartFailed;
-        }
-    }
+        await using var application = MudApplication.Build(arguments);
+        await MudApplication.StartAsync(application);
+        await Console.Out.WriteLineAsync(Describe(application));
+        await application.WaitForShutdownAsync();
+        return 0;
+    });
 
     private static string Describe(WebApplication application)
     {

@@ -1,13 +1,14 @@
 using System.Globalization;
 using System.Net;
 using MudServer.Game;
+using static Shared.SettingValue;
 
 namespace MudServer.Hosting;
 
 /// <summary>All settings, in the order of the help.</summary>
 internal static class MudSettings
 {
-    public static IReadOnlyList<MudSetting> All { get; } =
+    public static IReadOnlyList<Setting<MudOptions>> All { get; } =
     [
         new("transport", "local|memory|masstransit|rabbitmq", "How output gets from the game to the sockets; memory by default, rabbitmq where a broker is named.",
             (options, value) => options.RequestedTransport = Choice<MudTransport>(value)),
@@ -33,12 +34,12 @@ internal static class MudSettings
             (options, value) => options.DrainTime = TimeSpan.FromSeconds(Number(value, 0, 600))),
         new("away", "<seconds>", "How long a game keeps a player that a gateway sent away, 1 to 3600; 60 by default.",
             (options, value) => options.AwayLimit = TimeSpan.FromSeconds(Number(value, 1, 3600))),
-        new("rabbitmq", "amqp://..", "RabbitMQ: amqp://user:password@host:port/virtualhost", (options, value) => options.Broker.SetUri(Amqp(value))),
+        new("rabbitmq", "amqp://..", "RabbitMQ: amqp://user:password@host:port/virtualhost", (options, value) => options.Broker.SetUri(Amqp(value)), IsSecret: true),
         new("rabbitmq-host", "<name>", "The host of RabbitMQ; localhost by default.", (options, value) => options.Broker.SetHost(Text(value))),
         new("rabbitmq-port", "<number>", "The port of RabbitMQ; 5672 by default.", (options, value) => options.Broker.SetPort(Number(value, 1, 65_535))),
         new("rabbitmq-user", "<name>", "The user name; guest by default.", (options, value) => options.Broker.SetUserName(Text(value))),
         new("rabbitmq-password", "<password>", "The password; guest by default. Set it in MUD_RABBITMQ_PASSWORD to keep it off the command line.",
-            (options, value) => options.Broker.SetPassword(Text(value))),
+            (options, value) => options.Broker.SetPassword(Text(value)), IsSecret: true),
         new("rabbitmq-virtual-host", "<name>", "The virtual host; / by default.", (options, value) => options.Broker.SetVirtualHost(Text(value))),
         new("prefix", "<name>", "The start of the names of queues and exchanges; batchkit-mud by default.", (options, value) => options.Prefix = Text(value)),
         new("go-ahead", "on|off", "on ends prompts with telnet's GA; off is for nc, which would show its bytes.",
@@ -65,18 +66,6 @@ internal static class MudSettings
         throw new FormatException($"takes one of {string.Join(", ", Enum.GetValues<T>().Select(Word))}");
     }
 
-    private static bool Switch(string value) => value.ToLowerInvariant() switch
-    {
-        "on" => true,
-        "off" => false,
-        _ => throw new FormatException("takes on or off"),
-    };
-
-    private static int Number(string value, int least, int most) =>
-        int.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out var number) && number >= least && number <= most
-            ? number
-            : throw new FormatException($"takes a number from {least} to {most}");
-
     private static TimeSpan Milliseconds(string value) =>
         double.TryParse(value, NumberStyles.AllowDecimalPoint, CultureInfo.InvariantCulture, out var milliseconds) && milliseconds <= 1000
             ? TimeSpan.FromMilliseconds(milliseconds)
@@ -89,7 +78,4 @@ internal static class MudSettings
         Uri.TryCreate(value, UriKind.Absolute, out var uri) && uri.Scheme == "amqp" && uri.Host.Length > 0
             ? uri
             : throw new FormatException("takes an address such as amqp://guest:guest@localhost:5672/");
-
-    private static string Text(string value) =>
-        string.IsNullOrWhiteSpace(value) ? throw new FormatException("takes a text that is not empty") : value;
 }

@@ -1,3 +1,4 @@
+using System.CommandLine;
 using BatchKit.Mqtt;
 using static Shared.SettingValue;
 
@@ -8,12 +9,12 @@ internal static class HubSettings
 {
     private static readonly string[] Schemes = ["mqtt", "mqtts", "ws", "wss"];
 
-    public static IReadOnlyList<HubSetting> All { get; } =
+    public static IReadOnlyList<Setting<HubOptions>> All { get; } =
     [
         new("server", "mqtt://host:port", "The broker; mqtt://localhost:1883 by default. Also mqtts:// (TLS), ws://, wss://.",
-            (options, value) => options.Server = Address(value)),
+            (options, value) => options.Server = Address(value), IsSecret: true),
         new("user", "<name>", "The user name; none by default.", (options, value) => options.UserName = Text(value)),
-        new("password", "<password>", "The password. Set it in the environment to keep it off the command line.", (options, value) => options.Password = Text(value)),
+        new("password", "<password>", "The password. Set it in the environment to keep it off the command line.", (options, value) => options.Password = Text(value), IsSecret: true),
         new("client-id", "<id>", "The start of the client ids of both connections; sensorhub-<machine> by default. Hubs of one broker need different ones.",
             (options, value) => options.ClientId = Text(value)),
         new("version", "5|3.1.1", "The protocol's version; 5 by default. 3.1.1 has no user properties.", (options, value) => options.Version = Version(value)),
@@ -27,6 +28,16 @@ internal static class HubSettings
         new("plain", "", "Prints one line a second instead of the live view, as it also does when the output is not a terminal.", (options, value) => options.IsPlain = Switch(value)),
         new("baseline", "", "For comparison: publishes one change at a time and waits for each.", (options, value) => options.IsBaseline = Switch(value)),
     ];
+
+    /// <summary>Reads the options from the command line, then from the environment.</summary>
+    /// <exception cref="UsageException">An argument is unknown, or a value is invalid.</exception>
+    public static HubOptions Read(IReadOnlyList<string> arguments, Func<string, string?> environment)
+    {
+        var options = new HubOptions();
+        var given = SettingsReader.Parse(new Command("sensor-hub"), All, arguments);
+        SettingsReader.Apply(All, options, given, setting => (setting.VariableOf("SENSORHUB"), environment(setting.VariableOf("SENSORHUB"))));
+        return options;
+    }
 
     private static MqttVersion Version(string value) => value switch
     {

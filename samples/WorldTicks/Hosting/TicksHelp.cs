@@ -11,14 +11,14 @@ internal static class TicksHelp
           dotnet run --configuration Release --project samples/WorldTicks -- world       the world
           dotnet run --configuration Release --project samples/WorldTicks -- worker      a worker; start several
 
-        {Describe(TicksRole.Both)}
+        {Describe(TicksSettings.OfBoth)}
           --help                   Shows this.
 
         Only for the world:
-        {Describe(TicksRole.World)}
+        {Describe(TicksSettings.OfWorld)}
 
         Only for a worker:
-        {Describe(TicksRole.Worker)}
+        {Describe(TicksSettings.OfWorker)}
 
         Each can also be set in the environment (--connection as WORLDTICKS_CONNECTION, --plain as WORLDTICKS_PLAIN=on);
         the command line takes precedence. Ctrl-C ends it: the world waits for open tasks and prints its account, and a
@@ -26,6 +26,6 @@ internal static class TicksHelp
 
         """;
 
-    private static string Describe(TicksRole role) =>
-        string.Join(Environment.NewLine, TicksSettings.All.Where(setting => setting.Role == role).Select(setting => $"  {setting.Argument + " " + setting.Values,-24} {setting.Summary}"));
+    private static string Describe(IEnumerable<Setting<TicksOptions>> settings) =>
+        string.Join(Environment.NewLine, settings.Select(setting => $"  {setting.Argument + " " + setting.Values,-24} {setting.Summary}"));
 }

@@ -4,33 +4,47 @@ using static Shared.SettingValue;
 
 namespace WorldTicks.Hosting;
 
-/// <summary>All settings, in the order of the help.</summary>
+/// <summary>The settings of both roles, and those of one, in the order of the help.</summary>
 internal static class TicksSettings
 {
     // PostgreSQL's limit for identifiers.
     private const int MaxSchemaBytes = 63;
 
-    public static IReadOnlyList<TicksSetting> All { get; } =
+    public static IReadOnlyList<Setting<TicksOptions>> OfBoth { get; } =
     [
-        new("connection", TicksRole.Both, "<string>", "The connection string of PostgreSQL; \"Host=localhost;Username=postgres\" by default. Set one with a password in the environment.",
-            (options, value) => options.Connection = Connection(value)),
-        new("schema", TicksRole.Both, "<name>", "The schema of all tables, which is created if it is missing; worldticks by default.", (options, value) => options.Schema = Schema(value)),
-        new("wait", TicksRole.Both, "<seconds>", "How long to wait for the server at the start; 0 by default.", (options, value) => options.Patience = Seconds(value, 0)),
-        new("plain", TicksRole.Both, "", "Prints one line a second instead of the live view, as it also does when the output is not a terminal.", (options, value) => options.IsPlain = Switch(value)),
-        new("tick", TicksRole.World, "<ms>", "The time between two ticks; 250 by default.", (options, value) => options.Tick = Milliseconds(value, 10)),
-        new("npcs", TicksRole.World, "<number>", "The number of NPCs, each with one task a tick; 200 by default.", (options, value) => options.Npcs = Number(value, 0, 100_000)),
-        new("regions", TicksRole.World, "<number>", "The number of regions, each with one step of its weather a tick; 12 by default.", (options, value) => options.Regions = Number(value, 0, 10_000)),
-        new("poison", TicksRole.World, "<number>", "One in this number of NPC tasks always fails, and ends in the dead table; 2000 by default, 0 for none.",
-            (options, value) => options.PoisonedOneIn = Number(value, 0, 1_000_000_000)),
-        new("seconds", TicksRole.World, "<number>", "Stops ticking and ends after this many seconds; runs until Ctrl-C by default.", (options, value) => options.Duration = Seconds(value, 1)),
-        new("finish", TicksRole.World, "<seconds>", "How long to wait for open tasks at the end; 10 by default.", (options, value) => options.FinishLimit = Seconds(value, 0)),
-        new("concurrency", TicksRole.Worker, "<number>", "The most batches of a queue that a worker runs at once; 8 by default.", (options, value) => options.Concurrency = Number(value, 1, 100)),
-        new("batch", TicksRole.Worker, "<number>", "The most tasks in a batch; 50 by default.", (options, value) => options.BatchSize = Number(value, 1, 10_000)),
-        new("handler-time", TicksRole.Worker, "<ms>", "How long a task takes; 2 by default.", (options, value) => options.HandlerTime = Milliseconds(value, 0)),
-        new("claim-limit", TicksRole.Worker, "<seconds>", "The time after which other workers take the tasks of a dead worker; 5 by default.",
-            (options, value) => options.ClaimTimeLimit = Seconds(value, 1)),
-        new("name", TicksRole.Worker, "<name>", "The name of this worker in the world's view; machine and process number by default.", (options, value) => options.WorkerName = Text(value)),
+        new("connection", "<string>", "The connection string of PostgreSQL; \"Host=localhost;Username=postgres\" by default. Set one with a password in the environment.",
+            (options, value) => options.Connection = Connection(value), IsSecret: true),
+        new("schema", "<name>", "The schema of all tables, which is created if it is missing; worldticks by default.", (options, value) => options.Schema = Schema(value)),
+        new("wait", "<seconds>", "How long to wait for the server at the start; 0 by default.", (options, value) => options.Patience = Seconds(value, 0)),
+        new("plain", "", "Prints one line a second instead of the live view, as it also does when the output is not a terminal.", (options, value) => options.IsPlain = Switch(value)),
     ];
+
+    public static IReadOnlyList<Setting<TicksOptions>> OfWorld { get; } =
+    [
+        new("tick", "<ms>", "The time between two ticks; 250 by default.", (options, value) => options.Tick = Milliseconds(value, 10)),
+        new("npcs", "<number>", "The number of NPCs, each with one task a tick; 200 by default.", (options, value) => options.Npcs = Number(value, 0, 100_000)),
+        new("regions", "<number>", "The number of regions, each with one step of its weather a tick; 12 by default.", (options, value) => options.Regions = Number(value, 0, 10_000)),
+        new("poison", "<number>", "One in this number of NPC tasks always fails, and ends in the dead table; 2000 by default, 0 for none.",
+            (options, value) => options.PoisonedOneIn = Number(value, 0, 1_000_000_000)),
+        new("seconds", "<number>", "Stops ticking and ends after this many seconds; runs until Ctrl-C by default.", (options, value) => options.Duration = Seconds(value, 1)),
+        new("finish", "<seconds>", "How long to wait for open tasks at the end; 10 by default.", (options, value) => options.FinishLimit = Seconds(value, 0)),
+    ];
+
+    public static IReadOnlyList<Setting<TicksOptions>> OfWorker { get; } =
+    [
+        new("concurrency", "<number>", "The most batches of a queue that a worker runs at once; 8 by default.", (options, value) => options.Concurrency = Number(value, 1, 100)),
+        new("batch", "<number>", "The most tasks in a batch; 50 by default.", (options, value) => options.BatchSize = Number(value, 1, 10_000)),
+        new("handler-time", "<ms>", "How long a task takes; 2 by default.", (options, value) => options.HandlerTime = Milliseconds(value, 0)),
+        new("claim-limit", "<seconds>", "The time after which other workers take the tasks of a dead worker; 5 by default.",
+            (options, value) => options.ClaimTimeLimit = Seconds(value, 1)),
+        new("name", "<name>", "The name of this worker in the world's view; machine and process number by default.", (options, value) => options.WorkerName = Text(value)),
+    ];
+
+    public static IReadOnlyList<Setting<TicksOptions>> All { get; } = For(TicksRole.Both);
+
+    /// <summary>The settings that a process with this role has.</summary>
+    public static IReadOnlyList<Setting<TicksOptions>> For(TicksRole role) =>
+        [.. OfBoth, .. role.HasFlag(TicksRole.World) ? OfWorld : [], .. role.HasFlag(TicksRole.Worker) ? OfWorker : []];
 
     private static NpgsqlConnectionStringBuilder Connection(string value)
     {

@@ -1,6 +1,7 @@
 using System.Net;
 using Microsoft.Extensions.Configuration;
 using MudServer.Hosting;
+using Shared;
 
 namespace MudServer.Tests.Hosting;
 
@@ -109,7 +110,7 @@ public sealed class MudOptionsReaderTests
     [InlineData("shard 2 has the number 2: leave --node out", "--role", "game", "--shard", "2/2", "--node", "1")]
     public void What_it_does_not_know_is_refused_by_name(string expected, params string[] arguments)
     {
-        var exception = Assert.Throws<MudUsageException>(() => Read(arguments));
+        var exception = Assert.Throws<UsageException>(() => Read(arguments));
 
         Assert.Contains(expected, exception.Message, StringComparison.Ordinal);
     }
@@ -117,7 +118,7 @@ public sealed class MudOptionsReaderTests
     [Fact]
     public void A_bad_value_of_the_environment_is_named_by_its_variable()
     {
-        var exception = Assert.Throws<MudUsageException>(() => Read([], ["MUD_HTTP_PORT=x"]));
+        var exception = Assert.Throws<UsageException>(() => Read([], ["MUD_HTTP_PORT=x"]));
 
         Assert.StartsWith("MUD_HTTP_PORT takes a number", exception.Message, StringComparison.Ordinal);
     }
@@ -125,7 +126,7 @@ public sealed class MudOptionsReaderTests
     [Fact]
     public void An_address_with_a_password_is_not_repeated()
     {
-        var exception = Assert.Throws<MudUsageException>(() => Read(["--rabbitmq", "ana:secret@broker"]));
+        var exception = Assert.Throws<UsageException>(() => Read(["--rabbitmq", "ana:secret@broker"]));
 
         Assert.DoesNotContain("secret", exception.Message, StringComparison.Ordinal);
     }

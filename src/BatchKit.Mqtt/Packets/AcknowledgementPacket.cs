@@ -15,3 +15,26 @@ internal static class AcknowledgementPacket
         BinaryPrimitives.WriteUInt16BigEndian(target[2..], packetId);
     }
 }
+
+/// <summary>PUBACK (MQTT 5, section 3.4).</summary>
+internal static class PubackPacket
+{
+    /// <exception cref="MqttProtocolException">The packet is malformed.</exception>
+    public static ushort Read(ReadOnlySpan<byte> body, MqttVersion version, out MqttReasonCode reasonCode, out string? reason)
+    {
+        var reader = new PacketReader(body);
+        var packetId = reader.ReadPacketId();
+        reasonCode = MqttReasonCode.Success;
+        reason = null;
+        if (version == MqttVersion.V5 && !reader.Rest.IsEmpty)
+        {
+            reasonCode = ReasonCodes.Read(reader.ReadByte(), MqttReasonCode.Success, MqttReasonCode.NoMatchingSubscribers);
+            // A missing length of the properties means a length of 0 (section 3.4.2.2.1).
+            if (!reader.Rest.IsEmpty)
+                reason = ReasonProperty.Read(reader.ReadProperties(), PropertySets.Acknowledgement);
+        }
+
+        reader.RequireEnd();
+        return packetId;
+    }
+}

@@ -1,4 +1,8 @@
+using System.Buffers.Binary;
+using System.Collections.Immutable;
+using System.Diagnostics;
 using BatchKit.Broadcast;
+using BatchKit.Transports;
 
 namespace BatchKit.Benchmarks.FanoutServers;
 
@@ -102,6 +106,39 @@ internal sealed class BatchKitServer : IFanoutServer
         {
             foreach (var group in LargeGroups)
                 _output.Write(group, Payload.Encoded);
+        }
+    }
+}
+
+/// <summary>Gives groups a route of their own, so that single clients never wait behind a broadcast; nothing orders the two.</summary>
+internal sealed class GroupsApartRouter(IBatchTransport transport) : IOutputRouter
+{
+    private const int ClientPartitions = 8;
+
+    private static readonly ImmutableArray<string> Clients = ["clients"];
+    private static readonly ImmutableArray<string> Groups = ["groups"];
+
+    public IReadOnlyList<OutputRoute> Routes { get; } =
+        [new OutputRoute(Clients[0], transport, ClientPartitions), new OutputRoute(Groups[0], transport)];
+
+    public ImmutableArray<string> GetRoutes(OutputHandle handle) => handle.IsConnection ? Clients : Groups;
+}
+
+/// <summary>Writes to single clients in turn, each message with the time at which it was written, and to small groups beside them.</summary>
+internal sealed class SingleWrites(IOutputBuffer output, OutputHandle[] singles, int smallGroups)
+{
+    private readonly byte[] _message = new byte[Payload.Bytes];
+
+    public void Run(TimeSpan duration)
+    {
+        var began = Stopwatch.GetTimestamp();
+        for (var number = 0; Stopwatch.GetElapsedTime(began) < duration; number++)
+        {
+            if (smallGroups > 0)
+                output.Write(OutputHandle.Named(FanoutCrowd.SmallGroup(number % smallGroups)), Payload.Encoded);
+            BinaryPrimitives.WriteInt64LittleEndian(_message, Stopwatch.GetTimestamp());
+            output.Write(singles[number % singles.Length], _message);
+            Thread.Sleep(1);
         }
     }
 }

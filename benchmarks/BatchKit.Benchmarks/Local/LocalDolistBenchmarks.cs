@@ -1,5 +1,6 @@
 using BatchKit.Benchmarks.Dolist;
 using BatchKit.Benchmarks.OverMassTransit;
+using BatchKit.Transports;
 using BenchmarkDotNet.Attributes;
 
 namespace BatchKit.Benchmarks.Local;
@@ -80,5 +81,18 @@ public class LocalDolistBenchmarks
         Lines.CopyTo(_composed);
         _ends.Send(_composed);
         _ends.AwaitList();
+    }
+}
+
+/// <summary>The shortest last hop: a batch's bytes in one write to the player's socket.</summary>
+internal sealed class SocketTransport(SocketEnds ends) : IBatchTransport
+{
+    public bool SendsWithoutBlocking => true;
+
+    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        foreach (var batch in batches.Span)
+            ends.Send(batch.Payload.Span);
+        return default;
     }
 }

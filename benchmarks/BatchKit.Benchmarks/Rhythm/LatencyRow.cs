@@ -70,3 +70,14 @@ internal sealed class LatencyRow(RhythmStage stage, LatencyWay way, int perSecon
         return receiver;
     }
 }
+
+/// <summary>Notes when tasks arrive.</summary>
+internal sealed class StampHandler(PacedTasks tasks) : IMessageHandler<QueueMessage>
+{
+    public ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
+    {
+        for (var index = 0; index < batch.Count; index++)
+            tasks.Handle(batch[index].Payload.Span);
+        return default;
+    }
+}

@@ -63,6 +63,10 @@ public readonly struct BufferingScope : IDisposable, IAsyncDisposable, IEquatabl
     /// <summary>True when something else than its owner has ended the handle's scope. Call it under the lock of the handle.</summary>
     internal bool IsEnded => _token is HandleScopeToken { Index: HandleScopeToken.Ended };
 
+    /// <summary>True when its handle was retired, and nothing that was written in it was lost: its end has nothing to do.</summary>
+    internal bool IsUnused(BufferSettings settings) =>
+        _token is HandleScopeToken { Index: HandleScopeToken.Ended } token && !token.Owner.IsUsableIn(settings) && !token.Owner.Output.Settlement.HasLossBehind(token.Since);
+
     /// <summary>Closes a handle's scope under the lock of the handle, for the end of an ambient scope.</summary>
     internal FlushWaiter? CloseInto(HandleBuffer handle, OutputRun run, bool waits) =>
         handle.CloseInto((HandleScopeToken)_token!, _version, run, waits);

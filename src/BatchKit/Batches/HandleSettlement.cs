@@ -56,6 +56,9 @@ internal sealed class HandleSettlement(BufferSettings settings, RouteBudget rout
     /// <summary>True when a loss was not reported yet. A hint, because it is read outside the lock.</summary>
     public bool HasUnreportedLoss => Volatile.Read(ref _unreportedLosses) > 0;
 
+    /// <summary>True when something was lost behind a place. A hint, because it is read outside the lock.</summary>
+    public bool HasLossBehind(long place) => Volatile.Read(ref _lastLoss) > place;
+
     /// <summary>Counts a batch that is being queued; call it under the handle's lock.</summary>
     /// <returns>The batch's place.</returns>
     public long Add() => ++_queued;
@@ -135,7 +138,7 @@ internal sealed class HandleSettlement(BufferSettings settings, RouteBudget rout
     /// <returns>Null when nothing was lost; else give it to <see cref="EndWait"/>.</returns>
     public FlushWaiter? BeginReport(long since)
     {
-        if (Volatile.Read(ref _lastLoss) <= since)
+        if (!HasLossBehind(since))
             return null;
         var waiter = new FlushWaiter();
         waiter.Begin(ReportedLosses.OfScope, since, since, through: _queued, isDone: true, began: long.MaxValue);
@@ -146,7 +149,7 @@ internal sealed class HandleSettlement(BufferSettings settings, RouteBudget rout
     /// <returns>Null when nothing was lost; else give it to <see cref="EndWait"/>.</returns>
     public FlushWaiter? BeginReportAfter(long moment)
     {
-        if (Volatile.Read(ref _lastLoss) == 0)
+        if (!HasLossBehind(0))
             return null;
         var waiter = new FlushWaiter();
         waiter.Begin(ReportedLosses.AfterMoment, moment, moment, through: long.MaxValue, isDone: true, began: long.MaxValue);

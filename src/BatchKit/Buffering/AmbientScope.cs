@@ -52,7 +52,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         {
             if (_isClosed)
                 return null;
-            return new BufferingScope(this, (_more ??= new AmbientGathering()).OpenNested(owner.LastLoss));
+            return new BufferingScope(this, (_more ??= new AmbientGathering()).OpenNested(owner.Settings.LastLoss));
         }
     }
 
@@ -85,14 +85,14 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     public void OnDue()
     {
         var run = new OutputRun();
-        UnderAllGates(BeginFlush(), run, handle => handle.FlushInto(run, FlushReason.HoldLimit));
+        UnderAllGates(BeginFlush(isDue: true), run, handle => handle.FlushInto(run, FlushReason.HoldLimit));
     }
 
     /// <summary>Queues what is held, also by scopes on its handles. The scope stays open.</summary>
     public void Flush()
     {
         var run = new OutputRun();
-        UnderAllGates(BeginFlush(), run, handle =>
+        UnderAllGates(BeginFlush(isDue: false), run, handle =>
         {
             handle.Writers.HandOverAll(handle);
             handle.Output.MoveInto(run, FlushReason.Requested);
@@ -100,7 +100,8 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     }
 
     // From here on the limit counts from the next message. The hold queue may still have it: a write may come between its call and this.
-    private HandleBuffer[] BeginFlush()
+    // What the limit has left behind, because another scope held it, is timed by its handle: a tick does not look at what was not written since the one before.
+    private HandleBuffer[] BeginFlush(bool isDue)
     {
         lock (_gate)
         {
@@ -111,7 +112,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
             }
 
             _lastWritten = null;
-            return _isClosed ? [] : Handles();
+            return _isClosed ? [] : Handles(isDue ? _more?.TakeWritten(owner.Settings) : _more?.Handles);
         }
     }
 
@@ -136,7 +137,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         if (_firstScope.Handle is not { } first)
             _firstScope = scope;
         else
-            (_more ??= new AmbientGathering()).Add(first, handle, scope);
+            (_more ??= new AmbientGathering()).Add(first, handle, scope, owner.Settings);
         return true;
     }
 
@@ -163,12 +164,12 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     private ValueTask ReportKnown(long version, long openedAt)
     {
         // In most cases nothing was lost, and there may be many handles.
-        if (owner.LastLoss == openedAt)
+        if (owner.Settings.LastLoss == openedAt)
             return default;
         var waiters = new List<(HandleBuffer, FlushWaiter)>();
         lock (_gate)
         {
-            foreach (var handle in Handles())
+            foreach (var handle in Handles(_more?.Handles))
             {
                 var waiter = version == OutermostVersion ? ScopeOn(handle).BeginReport(handle) : handle.Output.Settlement.BeginReportAfter(openedAt);
                 if (waiter is not null)
@@ -184,7 +185,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     {
         var waiters = new List<(HandleBuffer, FlushWaiter)>();
         var run = new OutputRun();
-        UnderAllGates(Handles(), run, handle =>
+        UnderAllGates(Handles(_more?.Handles), run, handle =>
         {
             if (ScopeOn(handle).CloseInto(handle, run, waits) is { } waiter)
                 waiters.Add((handle, waiter));
@@ -205,7 +206,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
 
     private BufferingScope ScopeOn(HandleBuffer handle) => ReferenceEquals(handle, _firstScope.Handle) ? _firstScope : _more!.ScopeOn(handle);
 
-    private HandleBuffer[] Handles() => _firstScope.Handle is not { } first ? [] : [first, .. _more?.Handles ?? []];
+    private HandleBuffer[] Handles(IEnumerable<HandleBuffer>? more) => _firstScope.Handle is not { } first ? [] : [first, .. more ?? []];
 
     // Takes all locks at once, so that no other writer's output gets between what the scope held. The order is that of the handles' ids; otherwise two scopes could deadlock.
     private static void UnderAllGates(HandleBuffer[] handles, OutputRun run, Action<HandleBuffer> take)
@@ -282,8 +283,7 @@ internal sealed class AmbientScopes(BufferSettings settings, HoldQueue holds)
     // Lets a write skip the look-up of its flow's scope while no ambient scope is open anywhere.
     private int _open;
 
-    /// <inheritdoc cref="BufferSettings.LastLoss"/>
-    public long LastLoss => settings.LastLoss;
+    public BufferSettings Settings => settings;
 
     /// <summary>The calling flow's scope, while it is open.</summary>
     public AmbientScope? Current => Volatile.Read(ref _open) != 0 && _current.Value is { IsOpen: true } scope ? scope : null;

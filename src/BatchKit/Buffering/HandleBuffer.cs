@@ -216,8 +216,8 @@ internal sealed class HandleBuffer : ITimedHold
             if (!_output.HasHeld)
                 _hold.End(this);
             var idle = _settings.Clock.AgeOf(_usedAt);
-            retires = _scopes.Count == 0 && Budget.Waits == 0 && !_output.HasOpen && _output.Settlement.IsIdle && !_isRetired && idle >= idleTimeout
-                && (!_output.Settlement.HasUnreportedLoss || idle >= _settings.HandleIdleTimeout);
+            retires = Budget.Waits == 0 && !_output.HasOpen && !_output.HasHeld && _output.Settlement.IsIdle && !_isRetired && idle >= idleTimeout
+                && _scopes.TryEndUnused(this, _output.Settlement, idle >= _settings.HandleIdleTimeout);
             _isRetired |= retires;
         }
 
@@ -327,7 +327,7 @@ internal sealed class HandleBuffer : ITimedHold
             QueueWhenOver(countsFromNow: !closed.Opening.HasLimit, ref starts);
     }
 
-    // Held output that no one flushes could make a writer wait for capacity for ever. A writer that begins to wait flushes what is held, and what is written meanwhile begins a new batch. So only these are left: the first message that is held, which that flush may have missed, and the message of a writer that has waited.
+    // Held output that no one flushes could make a writer wait for ever. One that begins to wait flushes what is held: the first held message, which it may have missed, and that of a writer that has waited are left.
     [MethodImpl(MethodImplOptions.NoInlining)]
     private void QueueUnlessHeld(ref SenderStarts starts)
     {

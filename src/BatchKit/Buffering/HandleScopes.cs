@@ -118,6 +118,22 @@ internal struct HandleScopes()
         return expired;
     }
 
+    /// <summary>Lets go of a handle that holds nothing and has nothing to be settled. A tick's scope may stay open for as long as the process runs, and each reconnect is a new handle.</summary>
+    /// <param name="owner">The handle.</param>
+    /// <param name="settlement">Its losses: the end of a scope reports them.</param>
+    /// <param name="isIdleForLong">Whether it was not used for the time after which it is forgotten.</param>
+    /// <returns>False while a caller's own scope covers it, or it has losses to report.</returns>
+    public bool TryEndUnused(HandleBuffer owner, HandleSettlement settlement, bool isIdleForLong)
+    {
+        if (Count == 0)
+            return isIdleForLong || !settlement.HasUnreportedLoss;
+        if (!isIdleForLong || !AllHaveLimits || _ambient != Count || settlement.HasLossBehind(HeldSince))
+            return false;
+        while (Count > 0)
+            End(_tokens[Count - 1], owner);
+        return true;
+    }
+
     /// <summary>Finds that scopes have overlapped without a gap for twice the age: none of them needs to be old, but what they hold back is. A scope that was opened beside one that is too old has its own age until then.</summary>
     /// <returns>How the one that was opened last was opened; null when there was a gap in time, or only scopes with a limit are open. The next span counts from now.</returns>
     public ScopeOpening? EndOverlap(BufferClock clock, TimeSpan maxAge)

@@ -189,7 +189,7 @@ public sealed class ScopeLimitTests : IAsyncDisposable
     {
         using var scope = _buffer.BeginBufferingScope(_handle, Limit);
         using var ambient = _buffer.BeginBufferingScope(Limit);
-        _buffer.Write(Some.Connection(), "line 0");
+        _buffer.Write(_handle, "line 0");
 
         _clock.Advance(TimeSpan.FromMinutes(5));
 

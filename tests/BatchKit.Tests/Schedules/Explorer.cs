@@ -180,12 +180,16 @@ internal sealed class Explorer
     private void CheckLimitedScopes()
     {
         // Retries and waiting writers come to their end first.
-        PassTicks(4);
-        var openScopes = _world.Buffer.GetStatistics().OpenScopes;
-        PassTicks((int)(RandomActor.LongestLimit / Schedule.Tick) + 2);
+        PassTicks(4 + (int)(RandomActor.LongestLimit / Schedule.Tick) + 2);
         var statistics = _world.Buffer.GetStatistics();
         if (statistics.PendingMessages > 0)
             _world.Journal.Broken($"scopes with limits hold output back for longer than that: {statistics}");
+
+        // Then the ambient ones let go of the handles that are not used.
+        PassTicks((int)(2 * _schedule.Options.HandleIdleTimeout / Schedule.Tick));
+        var openScopes = _world.Buffer.GetStatistics().OpenScopes;
+        PassTicks((int)(RandomActor.LongestLimit / Schedule.Tick) + 2);
+        statistics = _world.Buffer.GetStatistics();
         if (statistics.OpenScopes != openScopes)
             _world.Journal.Broken($"{openScopes} scopes with limits were open, and are not all: {statistics}");
     }

@@ -136,7 +136,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         Volatile.Write(ref _consecutiveFailures, _consecutiveFailures + 1);
         var delay = _schedule.DelayAfter(_consecutiveFailures, Random.Shared);
         if (delay > timeLeft)
-            delay = timeLeft;
+            delay = WholeMilliseconds.Of(timeLeft);
         logger.NextHopFailed(_throttle, _count, _consecutiveFailures, delay, failure);
         return Task.Delay(delay, timeProvider, cancellationToken);
     }

@@ -79,6 +79,23 @@ public sealed class PauseTests
         Assert.Equal(Some.Lines(2), _arrived.Texts);
     }
 
+    [Fact]
+    public async Task A_pause_below_a_millisecond_is_not_cut_to_none()
+    {
+        var transport = new ScriptedTransport(_arrived, sendsWithoutBlocking: true).Fail(sends: 20);
+        var shortest = TimeSpan.FromMilliseconds(1);
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { RetryDelay = shortest, MaxRetryDelay = shortest }, timeProvider: _clock);
+
+        buffer.Write(Some.Connection(), "line 0");
+        for (var sends = 1; sends <= 20; sends++)
+        {
+            Assert.Equal(sends, transport.Sends);
+            _clock.Advance(shortest);
+        }
+
+        Assert.Equal(Some.Lines(1), _arrived.Texts);
+    }
+
     private OutputBuffer Buffer() => new(
         _transport,
         new OutputBufferOptions { RetryDelay = First, MaxRetryDelay = TimeSpan.FromMinutes(1), DeliveryTimeout = TimeSpan.FromHours(1), SendTimeout = TimeSpan.FromHours(1) },

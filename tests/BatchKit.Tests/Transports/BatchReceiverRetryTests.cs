@@ -54,6 +54,32 @@ public sealed class BatchReceiverRetryTests
     }
 
     [Fact]
+    public async Task A_pause_below_a_millisecond_is_not_cut_to_none()
+    {
+        var shortest = TimeSpan.FromMilliseconds(1);
+        var receiver = Receiver(new BatchReceiverOptions { RetryDelay = shortest, MaxRetryDelay = shortest });
+        var sends = 0;
+        for (var failure = 0; failure < 20; failure++)
+        {
+            _next.Then((_, _) =>
+            {
+                sends++;
+                return ValueTask.FromException(new IOException("The script says that this send fails."));
+            });
+        }
+
+        var receiving = ReceiveAsync(receiver, Batch(1, "a"));
+        for (var failure = 1; failure <= 20; failure++)
+        {
+            Assert.Equal(failure, sends);
+            _clock.Advance(shortest);
+        }
+
+        await receiving.WithinDeadline();
+        Assert.Equal(["a"], _collected.Texts);
+    }
+
+    [Fact]
     public async Task What_the_next_hop_acknowledged_or_refused_is_not_sent_again()
     {
         var receiver = Receiver();

@@ -29,6 +29,14 @@ public sealed class RetryScheduleTests
         Assert.Equal(FirstDelay / 2, delay);
     }
 
+    [Fact]
+    public void The_random_part_leaves_a_millisecond_at_least()
+    {
+        var shortest = TimeSpan.FromMilliseconds(1);
+
+        Assert.Equal(shortest, new RetrySchedule(shortest, shortest).DelayAfter(failures: 1, new FixedRandom(share: 1)));
+    }
+
     /// <summary>Draws the same share of the range each time.</summary>
     private sealed class FixedRandom(double share) : Random
     {

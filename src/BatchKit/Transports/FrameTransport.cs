@@ -70,8 +70,10 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
             : await FrameTurns.PublishAsync(frames, run => PublishAsync(run, cancellationToken), HoldUp).ConfigureAwait(false);
         if (Array.TrueForAll(results, static result => result.Outcome == FrameOutcome.Acknowledged))
             return;
-        cancellationToken.ThrowIfCancellationRequested();
-        throw FrameReport.ToException(_busName, frames, results, batches.Length);
+        var failure = FrameReport.ToException(_busName, frames, results, batches.Length);
+        if (failure is not BatchSendException)
+            cancellationToken.ThrowIfCancellationRequested();
+        throw failure;
     }
 
     /// <summary>Makes later sends throw; a send under way continues.</summary>

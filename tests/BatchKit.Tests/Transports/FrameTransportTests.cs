@@ -129,6 +129,40 @@ public sealed class FrameTransportTests : TransportSpecification
         Assert.False(endedEarly);
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task What_was_acknowledged_before_the_cancellation_is_not_sent_again(bool stops)
+    {
+        var clock = new ManualTimeProvider();
+        var hangs = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        using var transport = new FrameTransport(async (frame, cancellationToken) =>
+        {
+            _published.Enqueue(frame.Destination.ToString());
+            if (frame.Destination.Node == 2 && hangs.TrySetResult())
+                await Task.Delay(Timeout.InfiniteTimeSpan, TimeProvider.System, cancellationToken);
+        });
+        await using var buffer = new OutputBuffer(transport, timeProvider: clock);
+        using (buffer.BeginBufferingScope())
+        {
+            buffer.Write(Some.Connection(node: 1), "taken");
+            buffer.Write(Some.Connection(node: 2), "hangs");
+        }
+
+        await hangs.Task.WithinDeadline();
+        if (stops)
+            await buffer.StopAsync(new CancellationToken(canceled: true)).WithinDeadline();
+        for (var flush = buffer.FlushAsync().AsTask().WithinDeadline(); !flush.IsCompleted;)
+        {
+            clock.Advance(TimeSpan.FromSeconds(1));
+            await Task.WhenAny(flush, Task.Delay(1));
+        }
+
+        Assert.Equal(stops ? ["node 1", "node 2"] : ["node 1", "node 2", "node 2"], _published);
+        var statistics = buffer.GetStatistics();
+        Assert.Equal(stops ? (1, 1) : (2, 0), (statistics.AcknowledgedMessages, statistics.StopDroppedMessages));
+    }
+
     [Fact]
     public void Settings_outside_their_range_are_refused()
     {

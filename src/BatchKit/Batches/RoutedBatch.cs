@@ -17,7 +17,7 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
     /// <summary>The next in the partition's queue; guarded by the partition's lock.</summary>
     public RoutedBatch? Next { get; set; }
 
-    /// <summary>Its place among all batches that were ever queued in the partition.</summary>
+    /// <summary>Its place among all batches that were ever queued in the partition; that of the last one, when it did not have to be queued.</summary>
     public long Place { get; set; }
 
     public bool IsSettled { get; set; }

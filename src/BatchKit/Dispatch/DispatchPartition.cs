@@ -89,7 +89,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
             // The caller sends inline, at once. The sender gets the batch here, because queueing it would only mean taking it out again.
             if (startsInline && IsEmpty && ReferenceEquals(first, last))
             {
-                (_startsInline, _isUnscoped) = (true, isUnscoped);
+                (_startsInline, _isUnscoped, first.Place) = (true, isUnscoped, _queue.LastPlace);
                 _sender.Take(first);
                 return Begin();
             }

@@ -1,5 +1,6 @@
 using System.Collections.Immutable;
 using BatchKit.Testing;
+using BatchKit.Tests.Schedules;
 
 namespace BatchKit.Tests.Buffering;
 
@@ -93,6 +94,31 @@ public sealed class OrderTests
     }
 
     [Fact]
+    public async Task What_joins_a_batch_overtakes_nothing_on_a_route_that_took_the_batch_at_once()
+    {
+        var scheduler = new QueuedScheduler();
+        OutputRoute[] routes = [new("slow", new CollectingTransport(sendsWithoutBlocking: false)), new("slower", new CollectingTransport(sendsWithoutBlocking: false)), new("inline", _arrived)];
+        await using var buffer = new OutputBuffer(routes, new RoutesOfName(), new OutputBufferOptions(), "", _clock, logger: null, meterFactory: null, scheduler);
+        // The pooled batches have had high places on another route.
+        for (var group = 0; group < 10; group++)
+            buffer.Write(OutputHandle.Named($"slow+slower/{group}"), "before");
+        RunAll();
+
+        buffer.Write(OutputHandle.Named("slow+inline/room"), "line 0");
+        buffer.Write(OutputHandle.Named("inline/other"), "line 1");
+        buffer.Write(OutputHandle.Named("slow+inline/room"), "line 2");
+        RunAll();
+
+        Assert.Equal(Some.Lines(3), _arrived.Texts);
+
+        void RunAll()
+        {
+            while (scheduler.Waiting > 0)
+                scheduler.Run(0);
+        }
+    }
+
+    [Fact]
     public async Task Connections_among_themselves_share_batches()
     {
         var transport = new ScriptedTransport(_arrived);
@@ -138,6 +164,11 @@ public sealed class OrderTests
     }
 
     private static OutputBufferOptions OptionsFor(Held held) => new() { Linger = held == Held.ByLinger ? Linger : TimeSpan.Zero };
+
+    private sealed class RoutesOfName : IOutputRouter
+    {
+        public ImmutableArray<string> GetRoutes(OutputHandle handle) => [.. handle.Name!.Split('/')[0].Split('+')];
+    }
 
     private sealed class BothRoutes : IOutputRouter
     {

@@ -49,6 +49,9 @@ internal static partial class Log
     public static void CancellationFailed(this ILogger logger, LogThrottle throttle, Exception failure) =>
         throttle.Log(10, string.Empty, amount: 1, events => CancellationFailed(logger, events.Count, FailureText.Describe(failure), events.TraceOf(failure)));
 
+    public static void SendBlocks(this ILogger logger, LogThrottle throttle, string route, Exception failure) =>
+        throttle.Log(16, route, amount: 1, events => SendBlocks(logger, route, events.Count, FailureText.Describe(failure)));
+
     [LoggerMessage(11, LogLevel.Error, "Output buffer '{Buffer}' stopped before {Messages} messages were sent: a transport blocks the thread of its send, and did not end within {Time} after its token was cancelled.")]
     public static partial void TransportBlocks(this ILogger logger, string buffer, long messages, TimeSpan time);
 
@@ -87,6 +90,9 @@ internal static partial class Log
 
     [LoggerMessage(15, LogLevel.Warning, "Scopes on one handle overlapped without a gap for longer than twice MaxScopeAge ({MaxScopeAge}), and what they held back was sent; the last was opened at {OpenerFile}:{OpenerLine}. With a limit (maxHold) they send sooner. Such spans since the last such line: {Count}.")]
     private static partial void ScopesOverlapped(ILogger logger, TimeSpan maxScopeAge, string openerFile, int openerLine, long count);
+
+    [LoggerMessage(16, LogLevel.Warning, "Route '{Route}' sends nothing until a send returns. Such sends since the last such line: {Count}. {Cause}")]
+    private static partial void SendBlocks(ILogger logger, string route, long count, string cause);
 
     [LoggerMessage(14, LogLevel.Warning, "Output of a session could not be handed to its connection; its history has it. Failures since the last such line: {Count}. {Cause}")]
     private static partial void ForwardFailed(ILogger logger, long count, string cause, Exception? failure);

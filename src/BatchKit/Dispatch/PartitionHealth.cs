@@ -2,7 +2,7 @@ using BatchKit.Batches;
 
 namespace BatchKit.Dispatch;
 
-/// <summary>What a partition's sends tell of its route. Written by its sender, read by the health check.</summary>
+/// <summary>What a partition's sends tell of its route. Written by its sender, and by the time limit of its sends; read by the health check.</summary>
 internal sealed class PartitionHealth(BufferSettings settings)
 {
     // A few refusals come from a bad item; with more, and nothing taken between, the next hop takes nothing.
@@ -10,9 +10,10 @@ internal sealed class PartitionHealth(BufferSettings settings)
 
     private volatile PartitionFailure? _failure;
     private volatile PartitionFailure? _refusal;
+    private volatile PartitionFailure? _blocked;
 
     /// <summary>Why the partition cannot send now; null when it can.</summary>
-    public PartitionFailure? Failure => Recent(_failure);
+    public PartitionFailure? Failure => _blocked ?? Recent(_failure);
 
     /// <summary>Why the next hop has refused the last sends, and taken nothing since; null when it takes some.</summary>
     public PartitionFailure? Refusal => Recent(_refusal) is { Attempts: >= MinRefusals } refusal ? refusal : null;
@@ -23,9 +24,17 @@ internal sealed class PartitionHealth(BufferSettings settings)
     public int Attempts => _failure?.Attempts ?? 0;
 
     /// <summary>A new send begins.</summary>
-    public void Begin() => _failure = Failure;
+    public void Begin() => _failure = Recent(_failure);
 
     public void Fail(int attempts, Exception cause) => _failure = Extend(_failure, attempts, cause);
+
+    /// <summary>The send under way does not return, although its token was cancelled.</summary>
+    /// <param name="since">When it began.</param>
+    /// <param name="cause">Says so.</param>
+    public void Block(long since, Exception cause) => _blocked = new PartitionFailure(since, settings.Clock.Now, Attempts + 1, cause);
+
+    /// <summary>The send that did not return has ended.</summary>
+    public void Unblock() => _blocked = null;
 
     /// <summary>A part of a failing send has arrived.</summary>
     public void Progress()

@@ -29,7 +29,6 @@ internal sealed class PartitionSender : IAsyncDisposable
         _transport = route.Transport;
         _identity = identity;
         _gate = gate;
-        _deadline = new SendDeadline(settings, gate);
         _schedule = new RetrySchedule(settings.RetryDelay, settings.MaxRetryDelay);
         _random = new Random((int)identity.Epoch ^ identity.Number);
         // What has waited behind sends that succeeded was not retried yet.
@@ -37,6 +36,7 @@ internal sealed class PartitionSender : IAsyncDisposable
         _send = new OutgoingSend(Counters);
         Held = new HeldOutput(settings, _transport);
         Health = new PartitionHealth(settings);
+        _deadline = new SendDeadline(settings, gate, RouteName, Health);
         MaxBatchBytes = _transport.MaxBatchBytes;
         MaxSendBytes = Math.Min(settings.MaxSendBytes, _transport.MaxSendBytes);
     }

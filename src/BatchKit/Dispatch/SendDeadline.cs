@@ -19,6 +19,8 @@ internal sealed class SendDeadline : IAsyncDisposable
 
     private readonly Lock _gate;
     private readonly BufferSettings _settings;
+    private readonly string _route;
+    private readonly PartitionHealth _health;
     private readonly TimeSpan _look;
     private readonly ITimer _timer;
 
@@ -34,10 +36,11 @@ internal sealed class SendDeadline : IAsyncDisposable
     private long _cancelledAt;
     private bool _aborted;
 
-    public SendDeadline(BufferSettings settings, Lock gate)
+    public SendDeadline(BufferSettings settings, Lock gate, string route, PartitionHealth health)
     {
         _gate = gate;
         _settings = settings;
+        (_route, _health) = (route, health);
         _look = settings.SendTimeout / LooksPerLimit;
         _timer = settings.Clock.CreateTimer(static state => ((SendDeadline)state!).OnTimer(), this);
     }
@@ -178,13 +181,14 @@ internal sealed class SendDeadline : IAsyncDisposable
     {
         CancellationTokenSource? expired = null;
         TaskCompletionSource? givenUp = null;
+        TimeoutException? blocked = null;
         lock (_gate)
         {
             _isArmed = false;
             if (!_isSending)
                 return;
             if (_expired || _aborted)
-                givenUp = GiveUpWhenDue();
+                givenUp = GiveUpWhenDue(out blocked);
             else
                 expired = ExpireWhenDue();
         }
@@ -193,15 +197,24 @@ internal sealed class SendDeadline : IAsyncDisposable
         givenUp?.TrySetResult();
         if (expired is not null)
             Cancel(expired);
+        if (blocked is not null)
+            _settings.Logger.SendBlocks(_settings.LogThrottle, _route, blocked);
     }
 
-    private TaskCompletionSource? GiveUpWhenDue()
+    private TaskCompletionSource? GiveUpWhenDue(out TimeoutException? blocked)
     {
+        blocked = null;
         var left = Grace - _settings.Clock.ElapsedSince(_cancelledAt);
-        if (left <= TimeSpan.Zero)
-            return _givenUp;
-        Arm(left);
-        return null;
+        if (left > TimeSpan.Zero)
+        {
+            Arm(left);
+            return null;
+        }
+
+        // A call that has not returned can't be given up: it has the sender's thread.
+        if (_givenUp is null && !_aborted)
+            _health.Block(_since, blocked = TookTooLong("and has not returned since its token was cancelled: the transport blocks its thread", cause: null));
+        return _givenUp;
     }
 
     private CancellationTokenSource? ExpireWhenDue()
@@ -233,6 +246,7 @@ internal sealed class SendDeadline : IAsyncDisposable
         if (_aborted)
             return;
         Volatile.Write(ref _expired, false);
+        _health.Unblock();
         _cancellation = new CancellationTokenSource();
     }
 

@@ -1,5 +1,7 @@
 using BatchKit.Testing;
 using BatchKit.Transports;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Tests.Dispatch;
 
@@ -59,6 +61,36 @@ public sealed class BlockedTransportTests
         var statistics = buffer.GetStatistics();
         Assert.Equal(2, statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages);
         await buffer.DisposeAsync().WithinDeadline();
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Health_and_the_log_tell_of_a_send_that_does_not_return(bool inline)
+    {
+        using var released = new ManualResetEventSlim();
+        var log = new LogCollector();
+        var transport = new BlockingTransport(released, blocksCancellation: false, inline);
+        var options = new OutputBufferOptions { SendTimeout = TimeSpan.FromSeconds(10) };
+        await using var buffer = new OutputBuffer([new OutputRoute("broker", transport)], options: options, timeProvider: _clock, logger: new Logger<OutputBuffer>(log));
+        var writer = OnOwnThread(() => buffer.Write(Some.Connection(), "blocked"));
+        await transport.Entered.Task.WithinDeadline();
+        _clock.Advance(options.SendTimeout);
+        var withinGrace = buffer.GetHealth();
+        _clock.Advance(TimeSpan.FromMinutes(5));
+
+        var blocked = buffer.GetHealth();
+        released.Set();
+        await writer.WithinDeadline();
+        await buffer.FlushAsync().WithinDeadline();
+
+        Assert.Equal(HealthStatus.Healthy, withinGrace.Status);
+        Assert.Equal(HealthStatus.Unhealthy, blocked.Status);
+        var reason = Assert.Single(blocked.Reasons);
+        Assert.StartsWith("Route 'broker' has not been able to send for 310 s", reason, StringComparison.Ordinal);
+        Assert.EndsWith("the transport blocks its thread.", reason, StringComparison.Ordinal);
+        Assert.Equal([(16, LogLevel.Warning)], log.Entries.Select(static entry => (entry.Id, entry.Level)));
+        await Until.TrueAsync(() => buffer.GetHealth().Status == HealthStatus.Healthy);
     }
 
     [Theory]

@@ -75,7 +75,7 @@ internal sealed class PartitionHealth(BufferSettings settings)
 
     // Null once the last attempt is longer ago than two attempts can be apart: nothing was left to send, whether the outage lasts is not known, and the next failure is a new one.
     private PartitionFailure? Recent(PartitionFailure? last) =>
-        last is not null && settings.Clock.ElapsedSince(last.At) < 2 * (settings.SendTimeout + settings.MaxRetryDelay) ? last : null;
+        last is not null && settings.Clock.ElapsedSince(last.At) < 2 * (settings.SendTimeout + SendDeadline.Grace + settings.MaxRetryDelay) ? last : null;
 }
 
 /// <summary>Why a partition cannot send now, since when, when it tried last, and how often.</summary>

@@ -11,8 +11,8 @@ namespace BatchKit.Dispatch;
 /// </remarks>
 internal sealed class SendDeadline : IAsyncDisposable
 {
-    // The time that a transport gets to notice that its token was cancelled.
-    private static readonly TimeSpan Grace = TimeSpan.FromMilliseconds(500);
+    /// <summary>The time that a transport gets to notice that its token was cancelled.</summary>
+    public static readonly TimeSpan Grace = TimeSpan.FromMilliseconds(500);
 
     // The timer fires this often during a send, because a send that begins while it is armed is timed from its next firing.
     private const int LooksPerLimit = 8;

@@ -179,6 +179,26 @@ public sealed class RetryTests
     }
 
     [Fact]
+    public async Task Health_stays_unhealthy_between_attempts_that_outlast_a_short_limit()
+    {
+        for (var attempt = 0; attempt < 10; attempt++)
+            _transport.Stall(ignoresCancellation: true);
+        var options = new OutputBufferOptions { SendTimeout = TimeSpan.FromMilliseconds(100), RetryDelay = TimeSpan.FromMilliseconds(10), MaxRetryDelay = TimeSpan.FromMilliseconds(10) };
+        var buffer = new OutputBuffer([new OutputRoute("broker", _transport)], options: options, timeProvider: _clock);
+        buffer.Write(_handle, "line");
+
+        // The watch's timer is armed all the time; the second is that of the send, or of the pause behind it.
+        while (_transport.Sends < 5)
+        {
+            await _clock.WaitForTimersAsync(2);
+            Assert.Equal(buffer.GetStatistics().FailedSends == 0 ? HealthStatus.Healthy : HealthStatus.Unhealthy, buffer.GetHealth().Status);
+            _clock.Advance(TimeSpan.FromMilliseconds(10));
+        }
+
+        await buffer.DisposeAsync().AsTask().WhileAdvancing(() => _clock.Advance(TimeSpan.FromMilliseconds(100)));
+    }
+
+    [Fact]
     public async Task Health_is_degraded_while_the_next_hop_refuses_everything()
     {
         await using var buffer = new OutputBuffer([new OutputRoute("broker", _transport)], options: Options, timeProvider: _clock);
@@ -254,7 +274,7 @@ public sealed class RetryTests
         buffer.Write(_handle, "lost");
         await GiveUpAsync(buffer);
         Assert.Equal(HealthStatus.Unhealthy, buffer.GetHealth().Status);
-        _clock.Advance(2 * (options.SendTimeout + options.MaxRetryDelay));
+        _clock.Advance(2 * (options.SendTimeout + options.MaxRetryDelay + TimeSpan.FromMilliseconds(500)));
         Assert.Equal(HealthStatus.Healthy, buffer.GetHealth().Status);
 
         buffer.Write(_handle, "another outage");

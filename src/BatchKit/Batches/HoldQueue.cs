@@ -1,3 +1,5 @@
+using BatchKit.Transports;
+
 namespace BatchKit.Batches;
 
 /// <summary>What holds output back for a limited time: a scope with a limit, or a partition that lingers.</summary>
@@ -118,7 +120,7 @@ internal sealed class HoldQueue : IAsyncDisposable
     {
         _armedFor = due;
         var time = Clock.Until(due);
-        _timer.Change(time > TimeSpan.Zero ? time : TimeSpan.Zero, Timeout.InfiniteTimeSpan);
+        _timer.Change(time > TimeSpan.Zero ? WholeMilliseconds.Of(time) : TimeSpan.Zero, Timeout.InfiniteTimeSpan);
     }
 
     private int AddLast()

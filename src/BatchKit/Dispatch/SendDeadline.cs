@@ -1,6 +1,7 @@
 using System.Diagnostics;
 using BatchKit.Batches;
 using BatchKit.Diagnostics;
+using BatchKit.Transports;
 
 namespace BatchKit.Dispatch;
 
@@ -259,7 +260,7 @@ internal sealed class SendDeadline : IAsyncDisposable
     private void Arm(TimeSpan time)
     {
         _isArmed = true;
-        _timer.Change(time, Timeout.InfiniteTimeSpan);
+        _timer.Change(WholeMilliseconds.Of(time), Timeout.InfiniteTimeSpan);
     }
 
     // Runs the transport's own callbacks, which may throw. One that blocks holds up this firing only.

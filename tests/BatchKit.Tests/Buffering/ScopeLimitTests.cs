@@ -56,6 +56,20 @@ public sealed class ScopeLimitTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_limit_with_a_part_of_a_millisecond_sets_the_timer_once()
+    {
+        var clock = new CuttingTimeProvider(_clock);
+        await using var buffer = new OutputBuffer(_arrived, timeProvider: clock);
+        using var scope = buffer.BeginBufferingScope(_handle, Limit + TimeSpan.FromTicks(5000));
+
+        buffer.Write(_handle, "line 0");
+        _clock.Advance(Limit + TimeSpan.FromMilliseconds(1));
+
+        Assert.Equal(Some.Lines(1), _arrived.Texts);
+        Assert.InRange(clock.Changes, 1, 3);
+    }
+
+    [Fact]
     public void Closing_before_the_limit_sends_at_once()
     {
         using (_buffer.BeginBufferingScope(_handle, Limit))

@@ -1,5 +1,6 @@
 using System.Collections.Immutable;
 using BatchKit.Testing;
+using BatchKit.Tests.Support;
 
 namespace BatchKit.Tests.Dispatch;
 
@@ -56,6 +57,24 @@ public sealed class DeadlineTests
             await PassTimeUntilAsync(flush);
             await flush;
         }
+    }
+
+    [Fact]
+    public async Task A_limit_with_a_part_of_a_millisecond_does_not_set_the_timer_in_a_loop()
+    {
+        var clock = new CuttingTimeProvider(_clock);
+        var limit = Limit + TimeSpan.FromTicks(5000);
+        await using var buffer = new OutputBuffer(_transport, new OutputBufferOptions { SendTimeout = limit }, timeProvider: clock);
+        var (entered, cancelledAfter) = Hang();
+
+        buffer.Write(_handle, "line 0");
+        await entered.WithinDeadline();
+        _clock.Advance(limit + TimeSpan.FromMilliseconds(1));
+        var changes = clock.Changes;
+        await PassTimeUntilAsync(_arrived.WaitForMessagesAsync(1));
+
+        Assert.InRange(await cancelledAfter.WithinDeadline(), limit, limit + TimeSpan.FromMilliseconds(1));
+        Assert.InRange(changes, 1, 12);
     }
 
     [Theory]

@@ -13,6 +13,7 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable, IDisp
     private const int MaxKeptFrameBytes = 4 * 1024 * 1024;
 
     private readonly IBatchTransport _next;
+    private readonly int _maxFrameBytes;
     private readonly SemaphoreSlim _turn = new(1, 1);
 
     // Used only by the send that has the turn.
@@ -28,6 +29,7 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable, IDisp
     {
         Receiver = new BatchReceiver(next, options, timeProvider, logger);
         _next = next;
+        _maxFrameBytes = (options?.Limits ?? FrameLimits.Shared).MaxFrameBytes;
     }
 
     /// <summary>The receiver, for its counters.</summary>
@@ -37,16 +39,18 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable, IDisp
     public bool SendsWithoutBlocking => _next.SendsWithoutBlocking;
 
     /// <inheritdoc/>
-    public int MaxMessageBytes => _next.MaxMessageBytes;
+    public int MaxMessageBytes => Math.Min(_next.MaxMessageBytes, MaxBatchBytes);
 
     /// <inheritdoc/>
-    public int MaxBatchBytes => _next.MaxBatchBytes;
+    public int MaxBatchBytes => Math.Min(_next.MaxBatchBytes, MaxFramedBytes);
 
     /// <inheritdoc/>
     public int MaxSendBytes => _next.MaxSendBytes;
 
     /// <inheritdoc/>
-    public string? LimitingSetting => _next.LimitingSetting;
+    public string? LimitingSetting => _next.MaxMessageBytes <= MaxFramedBytes
+        ? _next.LimitingSetting
+        : $"{nameof(BatchReceiverOptions)}.{nameof(BatchReceiverOptions.Limits)}.{nameof(FrameLimits.MaxFrameBytes)}";
 
     /// <inheritdoc/>
     /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
@@ -57,14 +61,7 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable, IDisp
         try
         {
             ObjectDisposedException.ThrowIf(_isDisposed, this);
-            for (var left = batches; !left.IsEmpty;)
-            {
-                var count = CountOfOneProducer(left.Span);
-                _frame.ResetWrittenCount();
-                FrameWriter.Write(_frame, left.Span[..count], BatchKitTracing.RecordedContext);
-                await Receiver.ReceiveAsync(_frame.WrittenMemory, cancellationToken).ConfigureAwait(false);
-                left = left[count..];
-            }
+            await DeliverAsync(batches, cancellationToken).ConfigureAwait(false);
         }
         finally
         {
@@ -86,6 +83,47 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable, IDisp
 
     /// <summary>Makes later sends throw, and does not wait for the send under way.</summary>
     public void Dispose() => _isDisposed = true;
+
+    private int MaxFramedBytes => Math.Max(0, _maxFrameBytes - FrameWriter.OverheadBytes);
+
+    // What does not fit a frame is divided. A batch that the receiver can't read alone would hold up all others for ever.
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
+    private async ValueTask DeliverAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        BatchOutcome[]? outcomes = null;
+        Exception? refusal = null;
+        for (var (first, most) = (0, batches.Length); first < batches.Length;)
+        {
+            var count = Math.Min(most, CountOfOneProducer(batches.Span[first..]));
+            _frame.ResetWrittenCount();
+            FrameWriter.Write(_frame, batches.Span.Slice(first, count), BatchKitTracing.RecordedContext);
+            if (_frame.WrittenCount > _maxFrameBytes && count > 1)
+            {
+                most = count / 2;
+                continue;
+            }
+
+            try
+            {
+                await Receiver.ReceiveAsync(_frame.WrittenMemory, cancellationToken).ConfigureAwait(false);
+            }
+            catch (FrameFormatException) when (count > 1)
+            {
+                most = count / 2;
+                continue;
+            }
+            catch (FrameFormatException exception)
+            {
+                outcomes ??= [.. Enumerable.Repeat(BatchOutcome.Acknowledged, batches.Length)];
+                (outcomes[first], refusal) = (BatchOutcome.Refused, exception);
+            }
+
+            first += count;
+        }
+
+        if (outcomes is not null)
+            throw new BatchSendException([.. outcomes], FailureText.MessageOf(refusal!), refusal);
+    }
 
     // A frame has one producer; a send of an outbox may have several.
     private static int CountOfOneProducer(ReadOnlySpan<MessageBatch> batches)

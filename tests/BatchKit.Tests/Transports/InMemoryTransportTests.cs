@@ -1,6 +1,7 @@
 using BatchKit.Testing;
 using BatchKit.Testing.Specification;
 using BatchKit.Transports;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Tests.Transports;
 
@@ -18,6 +19,49 @@ public sealed class InMemoryTransportTests : TransportSpecification
         Assert.True(((IBatchTransport)inline).SendsWithoutBlocking);
         Assert.Equal(1234, ((IBatchTransport)inline).MaxMessageBytes);
         Assert.False(((IBatchTransport)blocking).SendsWithoutBlocking);
+    }
+
+    [Fact]
+    public void A_buffer_whose_batches_the_receiver_would_not_read_is_not_created()
+    {
+        var transport = new InMemoryTransport(Collected, new BatchReceiverOptions { Limits = new FrameLimits { MaxFrameBytes = 4096 } });
+
+        var refusal = Assert.Throws<OptionsValidationException>(() => new OutputBuffer(transport));
+
+        Assert.Contains("must be at most 3072", refusal.Message, StringComparison.Ordinal);
+        Assert.EndsWith("raise BatchReceiverOptions.Limits.MaxFrameBytes.", refusal.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_scope_above_the_receivers_largest_frame_arrives_in_several()
+    {
+        var transport = new InMemoryTransport(Collected, new BatchReceiverOptions { Limits = new FrameLimits { MaxFrameBytes = 4096 } });
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { MaxBatchBytes = 1024 });
+        var handle = Connection();
+        var lines = Enumerable.Range(0, 60).Select(static line => $"{line} {new string('x', 1000)}").ToArray();
+
+        await using (buffer.BeginBufferingScope(handle))
+        {
+            foreach (var line in lines)
+                buffer.Write(handle, line);
+        }
+
+        Assert.Equal(lines, Collected.Texts);
+        Assert.Equal((60, 0), (buffer.GetStatistics().AcknowledgedMessages, transport.Receiver.GetStatistics().MalformedFrames));
+    }
+
+    [Fact]
+    public async Task A_batch_that_the_receiver_can_t_read_is_refused_alone()
+    {
+        var transport = new InMemoryTransport(Collected, new BatchReceiverOptions { Limits = new FrameLimits { MaxMessages = 4 } });
+        var (handle, producer) = (Connection(), Some.Producer());
+        MessageBatch[] batches = [.. Enumerable.Range(1, 9).Select(number => Some.Batch(handle, producer, number, number == 5 ? Some.Lines(5) : [$"{number}"]))];
+
+        var refusal = await Assert.ThrowsAsync<BatchSendException>(() => transport.SendAsync(batches, CancellationToken.None).WithinDeadline());
+
+        Assert.Equal(batches.Select(static batch => batch.Count > 4 ? BatchOutcome.Refused : BatchOutcome.Acknowledged), refusal.Outcomes);
+        Assert.Contains(nameof(FrameLimits.MaxMessages), refusal.Message, StringComparison.Ordinal);
+        Assert.Equal(["1", "2", "3", "4", "6", "7", "8", "9"], Collected.Texts);
     }
 
     [Fact]

@@ -100,14 +100,25 @@ public sealed class TypedOutput
     /// <param name="header">What the message carries besides its type; null for nothing. See <see cref="Write{T}(OutputHandle, T, MessageHeader?)"/>.</param>
     /// <param name="cancellationToken">Ends the wait for capacity. Cancellation is atomic: the message is either accepted whole or not at all.</param>
     /// <inheritdoc cref="IOutputBuffer.WriteAsync" path="/exception"/>
-    /// <exception cref="NotSupportedException">The codec does not know the type.</exception>
+    /// <exception cref="NotSupportedException">The codec does not know the type. It is in the task.</exception>
     public ValueTask WriteAsync<T>(OutputHandle handle, T value, MessageHeader? header = null, CancellationToken cancellationToken = default)
     {
-        var payload = Encode(value);
+        MessageHeader typed;
+        ArrayBufferWriter<byte> payload;
+        try
+        {
+            typed = HeaderOf<T>(header);
+            payload = Encode(value);
+        }
+        catch (Exception failure)
+        {
+            return ValueTask.FromException(failure);
+        }
+
         var isWaiting = false;
         try
         {
-            var write = Buffer.WriteAsync(handle, payload.WrittenMemory, HeaderOf<T>(header), cancellationToken);
+            var write = Buffer.WriteAsync(handle, payload.WrittenMemory, typed, cancellationToken);
             isWaiting = !write.IsCompleted;
             return write;
         }

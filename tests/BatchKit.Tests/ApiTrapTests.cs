@@ -22,6 +22,7 @@ public sealed class ApiTrapTests
         TooLarge,
         NoHandle,
         RouterThrows,
+        CodecThrows,
     }
 
     [Fact]
@@ -72,6 +73,7 @@ public sealed class ApiTrapTests
     [InlineData(Fault.TooLarge, typeof(OutputOverflowException))]
     [InlineData(Fault.NoHandle, typeof(ArgumentException))]
     [InlineData(Fault.RouterThrows, typeof(NotSupportedException))]
+    [InlineData(Fault.CodecThrows, typeof(NotSupportedException))]
     public async Task The_error_of_an_asynchronous_write_is_in_its_task(Fault fault, Type error)
     {
         var transport = new ScriptedTransport(_arrived);
@@ -81,7 +83,9 @@ public sealed class ApiTrapTests
             await buffer.StopAsync(CancellationToken.None).WithinDeadline();
         var underWay = fault == Fault.Full ? await FillAsync(transport, buffer) : null;
 
-        var write = buffer.WriteAsync(fault == Fault.NoHandle ? default : _handle, new byte[fault == Fault.TooLarge ? 1025 : 1000]).AsTask();
+        var write = fault == Fault.CodecThrows
+            ? new TypedOutput(buffer, new JsonMessageCodec(SomeJson.Default)).WriteAsync(_handle, new Unregistered(1)).AsTask()
+            : buffer.WriteAsync(fault == Fault.NoHandle ? default : _handle, new byte[fault == Fault.TooLarge ? 1025 : 1000]).AsTask();
 
         Assert.IsType(error, await Record.ExceptionAsync(() => write));
         underWay?.Release();

@@ -7,7 +7,7 @@ namespace BatchKit.Testing;
 /// </remarks>
 public sealed class ManualTimeProvider : TimeProvider
 {
-    // Guards the time, the wall clock, the faults, the armed timers, and the times of these.
+    // Guards the time, the wall clock, the faults, the armed timers, the times of these, and which timers are disposed.
     private readonly Lock _lock = new();
 
     // Sorted, so that a test with thousands of timers does not look at all of them whenever one fires. A timer's times change only while it is not in it.
@@ -188,27 +188,33 @@ public sealed class ManualTimeProvider : TimeProvider
         }
     }
 
-    internal void Arm(ManualTimer timer, TimeSpan dueTime, TimeSpan period)
+    internal bool TryArm(ManualTimer timer, TimeSpan dueTime, TimeSpan period)
     {
         lock (_lock)
         {
+            if (timer.IsDisposed)
+                return false;
             _timers.Remove(timer);
             timer.PeriodTicks = period > TimeSpan.Zero ? period.Ticks : 0;
             if (dueTime < TimeSpan.Zero)
-                return;
+                return true;
             timer.DueTicks = _elapsedTicks + dueTime.Ticks;
             timer.FiresAtTicks = timer.DueTicks + _faults.DrawOffsetTicks(dueTime.Ticks, _faultRandom);
             timer.Arming = ++_lastArming;
             _timers.Add(timer);
             _timersChanged.SetResult();
             _timersChanged = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+            return true;
         }
     }
 
-    internal void Disarm(ManualTimer timer)
+    internal void Dispose(ManualTimer timer)
     {
         lock (_lock)
+        {
+            timer.IsDisposed = true;
             _timers.Remove(timer);
+        }
     }
 
     private (ManualTimer Timer, int Calls)? TakeDue(long target)
@@ -248,7 +254,14 @@ public sealed class ManualTimeProvider : TimeProvider
 /// <summary>A timer of a <see cref="ManualTimeProvider"/>, whose lock guards its times.</summary>
 internal sealed class ManualTimer(ManualTimeProvider clock, TimerCallback callback, object? state) : ITimer
 {
-    private bool _disposed;
+    private volatile bool _isDisposed;
+
+    /// <summary>A firing that has begun reads it outside the lock.</summary>
+    internal bool IsDisposed
+    {
+        get => _isDisposed;
+        set => _isDisposed = value;
+    }
 
     /// <summary>When it should fire.</summary>
     internal long DueTicks { get; set; }
@@ -260,19 +273,9 @@ internal sealed class ManualTimer(ManualTimeProvider clock, TimerCallback callba
 
     internal long Arming { get; set; }
 
-    public bool Change(TimeSpan dueTime, TimeSpan period)
-    {
-        if (Volatile.Read(ref _disposed))
-            return false;
-        clock.Arm(this, dueTime, period);
-        return true;
-    }
+    public bool Change(TimeSpan dueTime, TimeSpan period) => clock.TryArm(this, dueTime, period);
 
-    public void Dispose()
-    {
-        Volatile.Write(ref _disposed, true);
-        clock.Disarm(this);
-    }
+    public void Dispose() => clock.Dispose(this);
 
     public ValueTask DisposeAsync()
     {
@@ -282,7 +285,7 @@ internal sealed class ManualTimer(ManualTimeProvider clock, TimerCallback callba
 
     internal void Fire()
     {
-        if (!Volatile.Read(ref _disposed))
+        if (!IsDisposed)
             callback(state);
     }
 }

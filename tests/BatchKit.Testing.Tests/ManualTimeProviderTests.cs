@@ -44,6 +44,34 @@ public sealed class ManualTimeProviderTests
     }
 
     [Fact]
+    public async Task A_timer_that_is_disposed_beside_its_change_is_not_armed()
+    {
+        var timers = new ITimer[100_000];
+        for (var index = 0; index < timers.Length; index++)
+            timers[index] = _clock.CreateTimer(static _ => { }, state: null, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
+        var arrivals = 0;
+
+        await Task.WhenAll(
+            OnOwnThread(static timer => timer.Change(TimeSpan.FromSeconds(1), Timeout.InfiniteTimeSpan)),
+            OnOwnThread(static timer => timer.Dispose()));
+
+        Assert.Equal(0, _clock.ArmedTimers);
+
+        Task OnOwnThread(Action<ITimer> act) => Task.Factory.StartNew(
+            () =>
+            {
+                for (var round = 0; round < timers.Length; round++)
+                {
+                    Interlocked.Increment(ref arrivals);
+                    for (var spin = default(SpinWait); Volatile.Read(ref arrivals) < 2 * (round + 1);)
+                        spin.SpinOnce(sleep1Threshold: -1);
+                    act(timers[round]);
+                }
+            },
+            CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default).WaitAsync(TimeSpan.FromMinutes(1));
+    }
+
+    [Fact]
     public void Only_one_timer_alone_is_the_only_one()
     {
         var none = _clock.OnlyDue;

@@ -78,7 +78,6 @@ public static class BatchKitServiceCollectionExtensions
             throw new InvalidOperationException($"{builder} {found}. Give each buffer a name of its own: AddBatchKit(\"name\").");
         }
 
-
         services.AddKeyedSingleton(name, builder);
         AddOptions(services, name, configuration, configure);
         var factory = new OutputBufferFactory(builder);

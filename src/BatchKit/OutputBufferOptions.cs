@@ -57,7 +57,7 @@ public sealed class OutputBufferOptions : IValidatableObject
 
     /// <summary>
     /// The buffer's capacity: the most bytes that are accepted and not yet acknowledged, failed or dropped; 64 MiB by default, from 1 KiB to 1 TiB. Payloads, headers
-    /// and 4 bytes a message count. A batch that grows reserves more in advance, up to 64 KiB, and returns what it has not used when it is sealed.
+    /// and 4 bytes a message count. A batch that grows reserves more in advance, up to 64 KiB (that of a <see cref="MessageWriter"/> up to 128 KiB), and returns what it has not used when it is sealed.
     /// <see cref="Overflow"/> decides what happens when the buffer is full. With several routes, half of it, or what the largest message leaves, is divided among them and output for several, so that a route whose output does not leave can't take what the others
     /// need; they share the other half.
     /// </summary>

@@ -54,7 +54,7 @@ internal struct BatchMemory
     /// <summary>True when a message has a deadline.</summary>
     public readonly bool MayExpire => _deadlines is not null;
 
-    /// <summary>True when the last message has an equal header. Most writers pass the same object again.</summary>
+    /// <summary>True when the last message has the same header object: a frame writes that once.</summary>
     public readonly bool EndsWith(MessageHeader header) => IsSame(Headers?[Count - 1], header);
 
     public int UsedBytes { get; private set; }
@@ -264,7 +264,7 @@ internal struct BatchMemory
             ArrayPool<byte>.Shared.Return(rented);
     }
 
-    private static bool IsSame(MessageHeader? left, MessageHeader? right) => left is not null && right is not null && (ReferenceEquals(left, right) || left.Equals(right));
+    private static bool IsSame(MessageHeader? left, MessageHeader? right) => left is not null && ReferenceEquals(left, right);
 
     private static int SharedBytes(MessageHeader? first, MessageHeader? second) => IsSame(first, second) ? second!.EncodedBytes - FrameWriter.RepeatedHeaderBytes : 0;
 

@@ -255,7 +255,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
         }
     }
 
-    /// <summary>Gets the buffer's health: unhealthy while a route cannot send or after the buffer has stopped; degraded when some receivers of a route take nothing, when its next hop refuses everything, when 70 % of what a route can have of <see cref="OutputBufferOptions.MaxBufferedBytes"/> is used, or after a logger or listener has thrown.</summary>
+    /// <summary>Gets the buffer's health: unhealthy while a route cannot send or after the buffer has stopped; degraded when some receivers of a route take nothing, when its next hop refuses everything, when 70 % of what a route can have of <see cref="OutputBufferOptions.MaxBufferedBytes"/> is used, or after a logger, listener, router or <see cref="IBatchTransport.GetDestination"/> has thrown.</summary>
     public OutputHealth GetHealth() =>
         _handles.IsStopped ? new OutputHealth(HealthStatus.Unhealthy, ["The buffer has stopped."]) : OutputHealth.Of(_settings, _dispatcher.DescribeFailures(), _dispatcher.DescribeNotTaken());
 

@@ -1,11 +1,12 @@
 using System.Collections.Immutable;
 using BatchKit.Batches;
+using BatchKit.Transports;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit;
 
 /// <summary>A buffer's health, with the reasons when it is not healthy.</summary>
-/// <param name="Status">Unhealthy when a route cannot send or the buffer has stopped; degraded when some receivers of a route take nothing, when its next hop refuses everything, when the buffer is nearly full, or after a logger or listener has thrown; otherwise healthy.</param>
+/// <param name="Status">Unhealthy when a route cannot send or the buffer has stopped; degraded when some receivers of a route take nothing, when its next hop refuses everything, when the buffer is nearly full, or after a logger, listener, router or <see cref="IBatchTransport.GetDestination"/> has thrown; otherwise healthy.</param>
 /// <param name="Reasons">One human-readable sentence for each reason; empty when healthy. They name routes and settings, never handles or secrets.</param>
 public sealed record OutputHealth(HealthStatus Status, ImmutableArray<string> Reasons)
 {

@@ -1,4 +1,5 @@
 using BatchKit.Batches;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 
 namespace BatchKit.Dispatch;
@@ -99,7 +100,7 @@ internal sealed class HeldOutput(BufferSettings settings, IBatchTransport transp
     {
         if (IsEmpty)
             return false;
-        var destination = HeldSend.FindDestination(transport, batch);
+        var destination = HeldSend.FindDestination(transport, batch, settings.Logger.Faults);
         if (!_receivers.Overlap(destination))
             return false;
         _receivers.Add(destination);
@@ -116,7 +117,7 @@ internal sealed class HeldOutput(BufferSettings settings, IBatchTransport transp
 }
 
 /// <summary>The batches of one send that are tried again together, in their order.</summary>
-internal sealed class HeldSend(IBatchTransport transport)
+internal sealed class HeldSend(IBatchTransport transport, ObserverFaults faults)
 {
     private readonly List<RoutedBatch> _batches = [];
 
@@ -137,7 +138,7 @@ internal sealed class HeldSend(IBatchTransport transport)
     public void Add(RoutedBatch batch)
     {
         _batches.Add(batch);
-        Receivers.Add(FindDestination(transport, batch));
+        Receivers.Add(FindDestination(transport, batch, faults));
     }
 
     /// <summary>Takes what another one has: they share a receiver, whose numbers must rise.</summary>
@@ -151,17 +152,18 @@ internal sealed class HeldSend(IBatchTransport transport)
     }
 
     /// <summary>Whether a batch that comes later in the same send must wait too.</summary>
-    public bool MustWait(RoutedBatch batch) => _batches.Count > 0 && Receivers.Overlap(FindDestination(transport, batch));
+    public bool MustWait(RoutedBatch batch) => _batches.Count > 0 && Receivers.Overlap(FindDestination(transport, batch, faults));
 
-    public static FrameDestination FindDestination(IBatchTransport transport, RoutedBatch batch)
+    public static FrameDestination FindDestination(IBatchTransport transport, RoutedBatch batch, ObserverFaults faults)
     {
         try
         {
             return transport.GetDestination(batch.Content.Handle);
         }
-        catch (Exception)
+        catch (Exception fault)
         {
             // It is asked under the partition's lock, where nothing may be thrown. What may go anywhere waits for everyone, so no order breaks.
+            faults.Add(fault);
             return FrameDestination.All;
         }
     }

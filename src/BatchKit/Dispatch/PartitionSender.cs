@@ -303,7 +303,7 @@ internal sealed class PartitionSender : IAsyncDisposable
 
     private DecidedBatches SettleDecided(Exception failure)
     {
-        var held = new HeldSend(_transport);
+        var held = new HeldSend(_transport, _settings.Logger.Faults);
         var decided = _send.SettleDecided(failure, _isTooOld, _halving.IsRouteDown, held);
         var refuses = decided.Refused > 0 && failure is not BatchSendException { DestinationsAreGone: true };
         Health.Note(refuses ? failure : null, hasProgress: decided.Acknowledged > 0);

@@ -250,11 +250,13 @@ public sealed class BusyReceiverTests : IAsyncDisposable
         Write(buffer, _first, "a");
         Write(buffer, _second, "b");
         var meanwhile = _queues.Texts(2).Count;
+        var reasons = buffer.GetHealth().Reasons;
 
         _queues.Full.Clear();
         _clock.Advance(Options.MaxRetryDelay);
 
         Assert.Equal((0, 1, 1), (meanwhile, _queues.Texts(1).Count, _queues.Texts(2).Count));
+        Assert.Contains(reasons, static reason => reason.Contains("It does not know.", StringComparison.Ordinal));
     }
 
     [Theory]

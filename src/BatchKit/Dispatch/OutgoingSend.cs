@@ -156,24 +156,15 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         {
             for (var offered = Offered; next < offered;)
             {
-                var batch = this[next];
-                var outcome = OutcomeOf(partial, next);
-                var refused = outcome == BatchOutcome.Acknowledged ? refusals?.GetValueOrDefault(next) : null;
-                var isOpen = outcome is BatchOutcome.Unacknowledged or BatchOutcome.Busy;
-                var isGivenUp = isOpen && (mayGiveUp || outcome == BatchOutcome.Busy) && isTooOld(batch);
+                var (batch, outcome, refused) = (this[next], OutcomeOf(partial, next), refusals?.GetValueOrDefault(next));
+                var isDecided = IsDecided(batch, outcome, mayGiveUp, isTooOld);
                 next++;
-                if (isOpen && !isGivenUp)
-                {
-                    if (outcome == BatchOutcome.Busy || held.MustWait(batch))
-                        held.Add(batch);
-                    else
-                        _batches[kept++] = batch;
-                    decided = decided with { Busy = decided.Busy + (outcome == BatchOutcome.Busy ? 1 : 0) };
-                    continue;
-                }
-
-                decided = decided.With(outcome, refused?.Count ?? 0);
-                if (outcome == BatchOutcome.Acknowledged)
+                decided = decided.With(outcome, isDecided, refused?.Count ?? 0);
+                if (!isDecided && (outcome == BatchOutcome.Busy || held.MustWait(batch)))
+                    held.Add(batch);
+                else if (!isDecided)
+                    _batches[kept++] = batch;
+                else if (outcome == BatchOutcome.Acknowledged)
                     counters.Settle(batch, SettlementOutcome.Acknowledged, refused is null ? null : failure, refused);
                 else
                     counters.Settle(batch, SettlementOutcome.Failed, failure);
@@ -248,6 +239,14 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             contents, CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
     }
 
+    // What the next hop did not decide is decided when it is too old.
+    private static bool IsDecided(RoutedBatch batch, BatchOutcome outcome, bool mayGiveUp, Func<RoutedBatch, bool> isTooOld) => outcome switch
+    {
+        BatchOutcome.Unacknowledged => mayGiveUp && isTooOld(batch),
+        BatchOutcome.Busy => isTooOld(batch),
+        _ => true,
+    };
+
     private static BatchOutcome OutcomeOf(BatchSendException? partial, int index) => partial?.OutcomeOf(index) ?? BatchOutcome.Unacknowledged;
 
     private int CountUndecided(BatchSendException? partial)
@@ -298,11 +297,11 @@ internal readonly record struct DecidedBatches(int Acknowledged, int Refused, in
     public bool IsAnswered => Left == 0 && (GivenUp == 0 || Busy > 0);
 
     /// <summary>Counts a batch. One that is decided although the next hop said nothing of it is too old.</summary>
-    public DecidedBatches With(BatchOutcome outcome, int refusedMessages) => outcome switch
+    public DecidedBatches With(BatchOutcome outcome, bool isDecided, int refusedMessages) => outcome switch
     {
         BatchOutcome.Acknowledged => this with { Acknowledged = Acknowledged + 1, RefusedMessages = RefusedMessages + refusedMessages },
         BatchOutcome.Refused => this with { Refused = Refused + 1 },
-        BatchOutcome.Busy => this with { Busy = Busy + 1, GivenUp = GivenUp + 1 },
-        _ => this with { GivenUp = GivenUp + 1 },
+        BatchOutcome.Busy => this with { Busy = Busy + 1, GivenUp = GivenUp + (isDecided ? 1 : 0) },
+        _ => this with { GivenUp = GivenUp + (isDecided ? 1 : 0) },
     };
 }

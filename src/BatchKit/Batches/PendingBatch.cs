@@ -213,21 +213,6 @@ internal sealed class PendingBatch(PendingBatchPool pool)
             Seal();
     }
 
-    private void Seal()
-    {
-        Debug.Assert(Count > 0 && !IsSealed, "Only an open batch with messages is sealed.");
-        var latest = _latest;
-        _latest = null;
-        var keyBytes = latest?.End(this, ref _memory) ?? 0;
-        (Cost, _sharedBytes) = (Cost - keyBytes, _sharedBytes - keyBytes);
-        ReturnUnused();
-        Settlement.Unsealed -= _isClosed ? 1 : 0;
-        _expired = _memory.MayExpire ? Settlement.RemoveExpired(ref _memory) : 0;
-        foreach (var route in Routes)
-            route.Take(Handle, in _memory);
-        Volatile.Write(ref _isSealed, true);
-    }
-
     /// <summary>Seals it from outside the handle's lock.</summary>
     /// <returns>False when it was sealed or closed already.</returns>
     public bool EnsureSealed()
@@ -249,6 +234,14 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         if (Interlocked.Increment(ref _routesUnderWay) == 1)
             Settlement.Budget.AddUnderWay(_reserved);
         Ages?.CountLeft(this);
+    }
+
+    /// <summary>Returns what was reserved in advance: it would else be missing to others for as long as the batch waits.</summary>
+    public void ReturnUnused()
+    {
+        (var unused, _reserved) = (_reserved - Cost, Cost);
+        if (unused != 0)
+            Settlement.Budget.ReturnUnused(unused);
     }
 
     public ref BatchLinks Links(bool ofHandle) => ref ofHandle ? ref _linksOfHandle : ref _linksOfRoute;
@@ -302,16 +295,23 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         Release();
     }
 
+    private void Seal()
+    {
+        Debug.Assert(Count > 0 && !IsSealed, "Only an open batch with messages is sealed.");
+        var latest = _latest;
+        _latest = null;
+        var keyBytes = latest?.End(this, ref _memory) ?? 0;
+        (Cost, _sharedBytes) = (Cost - keyBytes, _sharedBytes - keyBytes);
+        ReturnUnused();
+        Settlement.Unsealed -= _isClosed ? 1 : 0;
+        _expired = _memory.MayExpire ? Settlement.RemoveExpired(ref _memory) : 0;
+        foreach (var route in Routes)
+            route.Take(Handle, in _memory);
+        Volatile.Write(ref _isSealed, true);
+    }
+
     private int GrowthOf(int slot, int payloadBytes, MessageHeader? header) =>
         MessageCost.Of(payloadBytes, header) - MessageCost.Of(_latest!.LengthOf(slot), _memory.HeaderOf(_latest.MessageOf(slot)));
-
-    /// <summary>Returns what was reserved in advance: it would else be missing to others for as long as the batch waits.</summary>
-    public void ReturnUnused()
-    {
-        (var unused, _reserved) = (_reserved - Cost, Cost);
-        if (unused != 0)
-            Settlement.Budget.ReturnUnused(unused);
-    }
 
     private void EndUnderWay(RoutedBatch route)
     {

@@ -117,11 +117,10 @@ internal interface IBlockingDisposable : IAsyncDisposable, IDisposable
 {
     void IDisposable.Dispose() => Dispose(this);
 
-    /// <summary>Waits for the end of a service, of which no part needs its caller's thread or context.</summary>
+    /// <summary>Waits for the end of a service.</summary>
     public static void Dispose(IAsyncDisposable service)
     {
-        var ending = service.DisposeAsync().AsTask();
-        ((IAsyncResult)ending).AsyncWaitHandle.WaitOne();
-        ending.Exception?.Handle(static _ => false);
+        // Each part continues on the pool, so its caller's thread may be blocked.
+        service.DisposeAsync().AsTask().GetAwaiter().GetResult();
     }
 }

@@ -119,4 +119,7 @@ internal static partial class Log
 
     [LoggerMessage(2663, LogLevel.Error, "Outbox {Outbox}: row {Id} is not a frame and was moved to the dead table: {Reason}")]
     public static partial void StoredFrameMalformed(ILogger logger, string outbox, long id, string reason);
+
+    [LoggerMessage(2664, LogLevel.Error, "Outbox {Outbox}: the transport failed with row {Id} for {Limit} while it accepted others; the row was moved to the dead table.")]
+    public static partial void StoredRowGivenUp(ILogger logger, string outbox, long id, TimeSpan limit, Exception exception);
 }

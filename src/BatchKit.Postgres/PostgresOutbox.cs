@@ -14,7 +14,8 @@ namespace BatchKit.Postgres;
 /// <remarks>
 /// A send or an enqueue is stored as one or more rows, each a frame. A frame keeps its producer and numbers each time it is forwarded, so the final receiver drops repeats. One of the processes
 /// that share the outbox forwards rows in order, and deletes acknowledged ones; for that, start and stop the outbox as a hosted service. Rows that the inner transport refuses, as a whole or in
-/// part, are moved to the dead table, and deleted after 14 days. The caller owns the data source and the inner transport. Send and enqueue from any thread.
+/// part, are moved to the dead table, and deleted after 14 days. A row with which it fails again and again waits alone, with those behind it of its handles and producer; after 2 minutes it is moved there too, if the transport
+/// has accepted others meanwhile. The caller owns the data source and the inner transport. Send and enqueue from any thread.
 /// </remarks>
 public sealed class PostgresOutbox : IBatchTransport, IHostedService, IBlockingDisposable
 {
@@ -71,7 +72,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IBlockingD
     public string? Fault => _receiver.Fault ?? _handler.Fault;
 
     /// <summary>What is degraded while the outbox still forwards, in a sentence; null when nothing is.</summary>
-    internal string? Degradation => _receiver.Degradation ?? _store.Degradation;
+    internal string? Degradation => _handler.Degradation ?? _receiver.Degradation ?? _store.Degradation;
 
     /// <summary>Stores the batches, and completes when they are committed.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>

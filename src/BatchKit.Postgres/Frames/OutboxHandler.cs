@@ -6,18 +6,35 @@ using Microsoft.Extensions.Logging;
 namespace BatchKit.Postgres.Frames;
 
 /// <summary>Forwards the stored batches of a claim in one send. It retries unacknowledged batches before newer ones, so that the order is kept.</summary>
+/// <remarks>
+/// When a send keeps failing it is halved, until a batch fails alone. Its row then waits, and those behind it of the same handles and producers, while the others leave; it is retried in each later claim. Nothing of
+/// its producer may pass it, because a receiver would drop it as a repeat then.
+/// </remarks>
 internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions options, TimeProvider timeProvider, ILogger logger, CancellationToken stopping) : IMessageHandler<QueueMessage>
 {
-    private readonly RetrySchedule _schedule = new(TimeSpan.FromMilliseconds(100), TimeSpan.FromSeconds(5));
+    // The first failures are mostly the connection's. A buffer's partition halves its sends after as many.
+    private const int FailuresBefore = 4;
+
+    // Between two sends that follow each other so closely, a broker that was down hardly comes back.
+    private static readonly TimeSpan Shortly = TimeSpan.FromSeconds(1);
+
+    private readonly RetrySchedule _schedule = FailingRows.Schedule;
 
     private readonly ObserverFaults _faults = GuardedLogger.Of(logger).Faults;
     private readonly HandlerTurns _turns = new();
     private readonly NewerFrames _newer = new(timeProvider, logger);
+    private readonly FailingRows _failing = new(timeProvider);
+    private HashSet<(ProducerId Producer, long Number)> _arrived = [];
     private int _consecutiveFailures;
     private volatile string? _fault;
 
+    private string Limit => $"{options.SendTimeout} ({nameof(PostgresOutboxOptions.SendTimeout)})";
+
     /// <summary>Why the inner transport does not accept batches; null while it does.</summary>
     public string? Fault => _fault;
+
+    /// <summary>Which row waits because its sends fail, while others leave; null when none does.</summary>
+    public string? Degradation => _failing.Description;
 
     public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
@@ -46,7 +63,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
     {
         try
         {
-            frames.Add(message);
+            frames.Add(message, _arrived);
         }
         catch (FrameFormatException exception)
         {
@@ -67,175 +84,141 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
             _fault = null;
             throw;
         }
+        finally
+        {
+            _arrived = frames.Arrived;
+        }
     }
 
     private async Task ForwardAsync(StoredFrames frames, CancellationToken cancellationToken)
     {
         // The inner transport writes this span's trace into its own frames.
-        using var span = frames.Pending.IsEmpty || !BatchKitTracing.IsListening ? null : DeliverySpan.Start("postgresql", options.Name, frames.PendingMessages, frames.Traces, _faults);
-        while (frames.Pending.Length > 0)
+        using var span = frames.Count == 0 || !BatchKitTracing.IsListening ? null : DeliverySpan.Start("postgresql", options.Name, frames.PendingMessages, frames.Traces, _faults);
+        var all = frames.Count;
+        _failing.KeepThoseOf(frames.Rows);
+        frames.SetAside(_failing.Contains);
+        await ForwardFreeAsync(frames, span, cancellationToken).ConfigureAwait(false);
+        foreach (var row in _failing.DueOf(frames.Rows))
+            await RetryAsync(frames, row, cancellationToken).ConfigureAwait(false);
+        // What still waits is claimed again, together with what was stored meanwhile.
+        if (all > 0 && frames.Count == all)
+            await DelayAsync(WholeMilliseconds.Of(_failing.TimeToNext()), cancellationToken).ConfigureAwait(false);
+    }
+
+    private async Task ForwardFreeAsync(StoredFrames frames, DeliverySpan? span, CancellationToken cancellationToken)
+    {
+        // Among so many of the first batches must be one for which a send keeps failing.
+        var suspects = 0;
+        var isProbe = _failing.HasUnproven;
+        while (frames.Free > 0)
         {
-            var before = frames.Pending.Length;
-            var failure = await TrySendAsync(frames, cancellationToken).ConfigureAwait(false);
-            if (frames.Pending.Length < before)
-                Recover();
+            var offered = frames.CountNext(isProbe ? 1 : suspects == 0 ? int.MaxValue : Math.Max(1, suspects / 2), inner.MaxSendBytes);
+            var (failure, settled) = await TrySendAsync(frames, first: 0, offered, cancellationToken).ConfigureAwait(false);
             if (frames.HasRefusals && failure is not null)
                 span?.Fail(failure);
-            if (failure is not null && frames.Pending.Length > 0)
-                await PauseAsync(frames, failure, cancellationToken).ConfigureAwait(false);
+            if (settled > 0)
+                (suspects, isProbe) = (Math.Max(0, suspects - settled), false);
+            if (failure is null || settled == offered)
+                continue;
+            var hasFailedOften = suspects > 0 || _consecutiveFailures + 1 >= FailuresBefore;
+            if (offered == 1 && hasFailedOften && _failing.TryAdd(frames.RowOf(0), failure))
+            {
+                frames.SetAside(_failing.Contains);
+                (suspects, isProbe) = (0, true);
+                continue;
+            }
+
+            var delay = _schedule.DelayAfter(_consecutiveFailures + 1, Random.Shared);
+            CountFailure(offered - settled, failure, delay);
+            await DelayAsync(delay, cancellationToken).ConfigureAwait(false);
+            // The transport seems to accept nothing.
+            if (isProbe)
+                return;
+            suspects = hasFailedOften ? offered - settled : 0;
         }
     }
 
-    private async Task<Exception?> TrySendAsync(StoredFrames frames, CancellationToken cancellationToken)
+    // Retries a row that failed alone.
+    private async Task RetryAsync(StoredFrames frames, StoredRow row, CancellationToken cancellationToken)
+    {
+        var began = timeProvider.GetTimestamp();
+        var (failure, settled) = await TrySendAsync(frames, frames.IndexOf(row), count: 1, cancellationToken).ConfigureAwait(false);
+        if (settled > 0)
+        {
+            _failing.Remove(row);
+            return;
+        }
+
+        var isCause = _failing.IsOverdue(row) && _failing.HasAccepted(row);
+        var (attempts, delay) = _failing.Failed(row, failure!);
+        if (_failing.IsProven(row))
+            Log.ForwardingFailed(logger, options.Name, 1, attempts, delay, failure!);
+        else
+            CountFailure(batches: 1, failure!, delay);
+        if (_failing.IsOverdue(row) && !isCause && timeProvider.GetElapsedTime(began) < Shortly)
+            isCause = await PassesAsync(frames, row, cancellationToken).ConfigureAwait(false);
+        if (!isCause)
+            return;
+        Log.StoredRowGivenUp(logger, options.Name, row.Id, FailingRows.Limit, failure!);
+        frames.Refuse(row, FailureText.MessageOf(failure!));
+        _failing.Remove(row);
+    }
+
+    // True when the transport accepts a batch that waits only for this row: the order allows that now, because the row will not be sent any more.
+    private async Task<bool> PassesAsync(StoredFrames frames, StoredRow row, CancellationToken cancellationToken)
+    {
+        var next = frames.IndexBehind(row, _failing.Contains);
+        return next >= 0 && (await TrySendAsync(frames, next, count: 1, cancellationToken).ConfigureAwait(false)).Settled > 0;
+    }
+
+    private async Task<(Exception? Failure, int Settled)> TrySendAsync(StoredFrames frames, int first, int count, CancellationToken cancellationToken)
     {
         using var limit = new TimeLimit(options.SendTimeout, timeProvider, cancellationToken);
+        var before = frames.Count;
+        Exception? failure = null;
         try
         {
-            await inner.SendAsync(frames.Pending, limit.Token).ConfigureAwait(false);
-            frames.AcknowledgeAll();
-            return null;
+            await inner.SendAsync(frames.Pending.Slice(first, count), limit.Token).ConfigureAwait(false);
+            frames.Settle(first, count, exception: null);
         }
         catch (BatchSendException exception)
         {
-            var refused = frames.Settle(exception);
+            failure = exception;
+            var refused = frames.Settle(first, count, exception);
             if (refused > 0)
                 Log.StoredBatchesRefused(logger, options.Name, refused, exception);
-            return exception;
         }
         catch (Exception exception)
         {
             cancellationToken.ThrowIfCancellationRequested();
-            return limit.IsOver
-                ? new TimeoutException($"It did not accept them within {options.SendTimeout} ({nameof(PostgresOutboxOptions.SendTimeout)}).", exception)
-                : exception;
+            failure = limit.IsOver ? new TimeoutException($"It did not accept them within {Limit}.", exception) : exception;
         }
+
+        if (frames.Count < before)
+            Recover();
+        return (failure, before - frames.Count);
     }
 
-    private async Task PauseAsync(StoredFrames frames, Exception failure, CancellationToken cancellationToken)
+    private void CountFailure(int batches, Exception failure, TimeSpan delay)
     {
         _consecutiveFailures++;
         _fault = $"The transport behind the outbox failed {_consecutiveFailures} consecutive times: {FailureText.MessageOf(failure)}";
-        var delay = _schedule.DelayAfter(_consecutiveFailures, Random.Shared);
-        Log.ForwardingFailed(logger, options.Name, frames.Pending.Length, _consecutiveFailures, delay, failure);
+        Log.ForwardingFailed(logger, options.Name, batches, _consecutiveFailures, delay, failure);
+    }
+
+    private async Task DelayAsync(TimeSpan delay, CancellationToken cancellationToken)
+    {
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(stopping, cancellationToken);
         await Task.Delay(delay, timeProvider, ending.Token).ConfigureAwait(false);
     }
 
     private void Recover()
     {
+        _failing.Prove();
         if (_consecutiveFailures == 0)
             return;
         Log.ForwardingWorks(logger, options.Name, _consecutiveFailures);
         _consecutiveFailures = 0;
         _fault = null;
-    }
-}
-
-/// <summary>The frames of a claim's rows, and which of their batches are still pending; marks a row when all its batches are settled. Not thread-safe.</summary>
-internal sealed class StoredFrames : IDisposable
-{
-    private readonly List<ReceivedFrame> _frames = [];
-    private readonly List<StoredRow> _rows = [];
-
-    // Parallel arrays in the order of the rows: a batch, and the row that it came from.
-    private MessageBatch[] _pending = [];
-    private StoredRow[] _rowsOfPending = [];
-    private int _count;
-
-    public ReadOnlyMemory<MessageBatch> Pending => _pending.AsMemory(0, _count);
-
-    public int PendingMessages => _pending.Take(_count).Sum(static batch => batch.Count);
-
-    /// <summary>The spans of the sends that stored the frames.</summary>
-    public IEnumerable<ActivityContext> Traces => _frames.Select(static frame => frame.Trace);
-
-    /// <summary>True when the inner transport refused batches of the last send.</summary>
-    public bool HasRefusals { get; private set; }
-
-    /// <summary>Adds a row's batches.</summary>
-    /// <exception cref="FrameFormatException">The row is not a frame.</exception>
-    public void Add(QueueMessage message)
-    {
-        var frame = FrameReader.Read(ReplayedFrame.Read(message));
-        _frames.Add(frame);
-        var batches = frame.Batches.Span;
-        var row = new StoredRow(message, batches.Length);
-        _rows.Add(row);
-        if (_count + batches.Length > _pending.Length)
-        {
-            var capacity = Math.Max(_count + batches.Length, 2 * _pending.Length);
-            Array.Resize(ref _pending, capacity);
-            Array.Resize(ref _rowsOfPending, capacity);
-        }
-
-        batches.CopyTo(_pending.AsSpan(_count));
-        _rowsOfPending.AsSpan(_count, batches.Length).Fill(row);
-        _count += batches.Length;
-    }
-
-    public void AcknowledgeAll()
-    {
-        for (var index = 0; index < _count; index++)
-            _rowsOfPending[index].Acknowledge();
-        _count = 0;
-    }
-
-    /// <summary>Removes the batches with a final outcome, and returns how many of them were refused, as a whole or in part.</summary>
-    public int Settle(BatchSendException exception)
-    {
-        var refusedInPart = exception.RefusedMessages.Select(static refusal => refusal.Batch).ToHashSet();
-        var (kept, refused) = (0, 0);
-        for (var index = 0; index < _count; index++)
-        {
-            switch (index < exception.Outcomes.Length ? exception.Outcomes[index] : BatchOutcome.Unacknowledged)
-            {
-                case BatchOutcome.Acknowledged when !refusedInPart.Contains(index):
-                    _rowsOfPending[index].Acknowledge();
-                    break;
-                case BatchOutcome.Acknowledged or BatchOutcome.Refused:
-                    _rowsOfPending[index].Refuse(FailureText.MessageOf(exception));
-                    refused++;
-                    break;
-                default:
-                    _pending[kept] = _pending[index];
-                    _rowsOfPending[kept++] = _rowsOfPending[index];
-                    break;
-            }
-        }
-
-        _count = kept;
-        HasRefusals = refused > 0;
-        return refused;
-    }
-
-    public void Dispose()
-    {
-        foreach (var frame in _frames)
-            frame.Dispose();
-    }
-}
-
-/// <summary>A row of the outbox. It is completed when all its batches are acknowledged. If one was refused, it is moved to the dead table, where an operator can see it.</summary>
-internal sealed class StoredRow(QueueMessage message, int batches)
-{
-    private int _unsettled = batches;
-    private string? _refusal;
-
-    public void Acknowledge() => Settle();
-
-    public void Refuse(string reason)
-    {
-        _refusal = reason;
-        Settle();
-    }
-
-    private void Settle()
-    {
-        if (--_unsettled > 0)
-            return;
-        if (_refusal is null)
-            message.Complete();
-        else
-            message.Refuse(_refusal);
     }
 }

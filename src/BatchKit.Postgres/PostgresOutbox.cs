@@ -30,7 +30,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IBlockingD
 
     /// <summary>Creates an outbox; it does not connect yet.</summary>
     /// <param name="dataSource">The database. The caller disposes it, after the outbox. Its pool needs 3 connections, and one more for each concurrent send and enqueue.</param>
-    /// <param name="inner">The transport to forward to. The caller disposes it, after the outbox. It gets one send at a time, with batches of several producers; each producer's numbers rise.</param>
+    /// <param name="inner">The transport to forward to. The caller disposes it, after the outbox. It gets one send at a time, unless one does not end when it is cancelled, with batches of several producers; each producer's numbers rise.</param>
     /// <param name="options">The settings; the defaults when null.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">The logger; null logs nothing.</param>

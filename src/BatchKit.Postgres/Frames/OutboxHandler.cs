@@ -15,6 +15,9 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
     // The first failures are mostly the connection's. A buffer's partition halves its sends after as many.
     private const int FailuresBefore = 4;
 
+    // The time that a transport gets to notice that its token was cancelled.
+    private static readonly TimeSpan Grace = TimeSpan.FromMilliseconds(500);
+
     // Between two sends that follow each other so closely, a broker that was down hardly comes back.
     private static readonly TimeSpan Shortly = TimeSpan.FromSeconds(1);
 
@@ -178,7 +181,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
         Exception? failure = null;
         try
         {
-            await inner.SendAsync(frames.Pending.Slice(first, count), limit.Token).ConfigureAwait(false);
+            await SendAsync(frames, first, count, limit).ConfigureAwait(false);
             frames.Settle(first, count, exception: null);
         }
         catch (BatchSendException exception)
@@ -191,12 +194,28 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
         catch (Exception exception)
         {
             cancellationToken.ThrowIfCancellationRequested();
-            failure = limit.IsOver ? new TimeoutException($"It did not accept them within {Limit}.", exception) : exception;
+            failure = limit.IsOver && exception is not TimeoutException ? new TimeoutException($"It did not accept them within {Limit}.", exception) : exception;
         }
 
         if (frames.Count < before)
             Recover();
         return (failure, before - frames.Count);
+    }
+
+    // A send that does not end when it is cancelled is left to itself, with its batches.
+    private async Task SendAsync(StoredFrames frames, int first, int count, TimeLimit limit)
+    {
+        var sending = inner.SendAsync(frames.Pending.Slice(first, count), limit.Token).AsTask();
+        await sending.WaitAsync(limit.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (!sending.IsCompleted)
+            await sending.WaitAsync(Grace, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (!sending.IsCompleted)
+        {
+            frames.Abandon(sending);
+            throw new TimeoutException($"It did not accept them within {Limit}, and did not end when its token was cancelled.");
+        }
+
+        await sending.ConfigureAwait(false);
     }
 
     private void CountFailure(int batches, Exception failure, TimeSpan delay)

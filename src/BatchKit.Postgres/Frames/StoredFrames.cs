@@ -9,6 +9,7 @@ internal sealed class StoredFrames : IDisposable
 {
     private readonly List<ReceivedFrame> _frames = [];
     private readonly List<StoredRow> _rows = [];
+    private readonly List<Task> _abandoned = [];
 
     // Parallel arrays: a batch, and the row that it came from. First those that may be sent, then those that wait, each in the order of the rows.
     private MessageBatch[] _pending = [];
@@ -150,7 +151,26 @@ internal sealed class StoredFrames : IDisposable
             Settle(index, count: 1, new BatchSendException([BatchOutcome.Refused], reason));
     }
 
-    public void Dispose() => _frames.ForEach(static frame => frame.Dispose());
+    /// <summary>Leaves its memory to a send that does not end, until that has ended.</summary>
+    public void Abandon(Task sending)
+    {
+        _abandoned.Add(sending);
+        _pending = [.. _pending];
+    }
+
+    public void Dispose()
+    {
+        if (_abandoned.Count == 0)
+            _frames.ForEach(static frame => frame.Dispose());
+        else
+            _ = DisposeLaterAsync();
+    }
+
+    private async Task DisposeLaterAsync()
+    {
+        await Task.WhenAll(_abandoned).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        _frames.ForEach(static frame => frame.Dispose());
+    }
 
     private static BatchOutcome OutcomeOf(BatchSendException exception, int place) => place < exception.Outcomes.Length ? exception.Outcomes[place] : BatchOutcome.Unacknowledged;
 

@@ -1,5 +1,6 @@
 using System.Diagnostics.Metrics;
 using BatchKit.Diagnostics;
+using BatchKit.Postgres.Frames;
 using BatchKit.Postgres.Ordered;
 using BatchKit.Postgres.Receiving;
 using BatchKit.Postgres.Schema;
@@ -198,6 +199,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IBlockingDisposable
             Metrics = _metrics,
             Depth = _depth,
             Dead = _dead,
+            IsOutbox = _handler is OutboxHandler,
         };
         await using (parts.ConfigureAwait(false))
         {

@@ -92,6 +92,8 @@ internal sealed class ReceiverParts : IAsyncDisposable
     /// <summary>The instruments; null for none.</summary>
     public QueueMetrics? Metrics { get; init; }
 
+    public bool IsOutbox { get; init; }
+
     /// <summary>Tells which messages died; null for no one.</summary>
     public DeadReport? Dead { get; init; }
 
@@ -123,10 +125,16 @@ internal sealed class ReceiverParts : IAsyncDisposable
     {
         get
         {
-            var (limit, name) = Options.HandlerTimeLimit is { } time ? (time, nameof(Options.HandlerTimeLimit)) : (Options.ClaimTimeLimit, nameof(Options.ClaimTimeLimit));
-            if (Held.CountHandling(limit) < Options.Concurrency)
+            // An outbox has none of these settings, and says itself why nothing leaves.
+            if (IsOutbox)
                 return null;
-            return $"All {Options.Concurrency} handlers have run for longer than {name} ({limit}), so nothing else is handled. If they hang, set {nameof(Options.HandlerTimeLimit)}; if they need that long, raise it or {nameof(Options.Concurrency)}.";
+            var most = Options.Shards > 0 ? Math.Min(Options.Shards, Options.Concurrency) : Options.Concurrency;
+            var (limit, name) = Options.HandlerTimeLimit is { } time ? (time, nameof(Options.HandlerTimeLimit)) : (Options.ClaimTimeLimit, nameof(Options.ClaimTimeLimit));
+            if (Held.CountHandling(limit) < most)
+                return null;
+            // No more than one handler runs for each shard.
+            var raised = most == Options.Shards ? "it" : $"it or {nameof(Options.Concurrency)}";
+            return $"All {most} handlers have run for longer than {name} ({limit}), so nothing else is handled. If they hang, set {nameof(Options.HandlerTimeLimit)}; if they need that long, raise {raised}.";
         }
     }
 

@@ -99,6 +99,47 @@ public sealed class DeadReportTests(PostgresFixture fixture)
     }
 
     [Theory]
+    [InlineData(0, 1, "raise it or Concurrency.")]
+    [InlineData(1, 4, "raise it.")]
+    [InlineData(4, 1, "raise it or Concurrency.")]
+    public async Task The_advice_names_Concurrency_where_more_handlers_could_run(int shards, int concurrency, string advice)
+    {
+        var options = new PostgresQueueReceiverOptions { Queue = "tasks", Shards = shards, Concurrency = concurrency };
+        var clock = new ManualTimeProvider();
+        await using var dataSource = Npgsql.NpgsqlDataSource.Create("Host=127.0.0.1;Port=1");
+        using var stop = new StopPhases();
+        var log = new LogCollector();
+        var health = new ReceiverHealth(dataSource, options, log, new BatchKit.Transports.ConnectionReporter(changed: null, "receiver", "server", metrics: null, "postgresql", "tasks"));
+        await using var parts = new ReceiverParts(dataSource, options, store: null!, new ReceiverCounters(), health, new Intake(options), stop, clock, log);
+        var held = parts.Held.Add(new Claim(null!, token: 1, shard: 0, new QueueBatch([])), clock.GetTimestamp());
+        held.HandlingSince = clock.GetTimestamp();
+
+        clock.Advance(options.ClaimTimeLimit + TimeSpan.FromSeconds(1));
+
+        Assert.EndsWith(advice, parts.SlowHandlers, StringComparison.Ordinal);
+        parts.Held.Remove(held);
+    }
+
+    [Fact]
+    public async Task An_outbox_whose_transport_is_slow_is_not_told_of_settings_that_it_does_not_have()
+    {
+        await using var schema = await fixture.NewTablesAsync();
+        var clock = new ManualTimeProvider();
+        var inner = new ScriptedTransport(new CollectingTransport());
+        var stalled = inner.Stall();
+        await using var outbox = new PostgresOutbox(schema.DataSource, inner, new PostgresOutboxOptions { Schema = schema.Name, SendTimeout = TimeSpan.FromHours(1) }, clock);
+        await outbox.EnqueueAsync(OutputHandle.Named("room"), [Some.Message("line")], cancellationToken: TestContext.Current.CancellationToken);
+        await outbox.StartAsync(TestContext.Current.CancellationToken).WithinDeadline();
+        await stalled.EnteredAsync();
+
+        clock.Advance(TimeSpan.FromSeconds(10.5));
+        var degradation = outbox.Degradation;
+        stalled.Release();
+
+        Assert.Null(degradation);
+    }
+
+    [Theory]
     [InlineData(false, "All 2 handlers have run for longer than ClaimTimeLimit (00:00:30)")]
     [InlineData(true, "All 2 handlers have run for longer than HandlerTimeLimit (01:00:00)")]
     public async Task Health_says_when_all_handlers_have_run_for_long(bool hasLimit, string degradation)

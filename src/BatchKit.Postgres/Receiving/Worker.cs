@@ -49,14 +49,19 @@ internal sealed class RetryShare
 
     private TimeSpan _left = Least;
 
-    /// <summary>True while retries have time left: at least one turn, and as long as the last fresh batch took.</summary>
+    /// <summary>True while retries have time left: as long as fresh batches took, less what retries took.</summary>
     public bool IsRetriesTurn => _left > TimeSpan.Zero;
 
     /// <summary>Reports how long a batch took to claim and handle.</summary>
     public void Took(TimeSpan time, bool isRetry)
     {
         var spent = time > Least ? time : Least;
-        _left = isRetry ? _left - spent : spent;
+        if (!isRetry)
+            // A retry may have taken longer than it had, and fresh batches are owed that. But time without retries is not saved up.
+            _left = (_left < TimeSpan.Zero ? _left : TimeSpan.Zero) + spent;
+        else if (IsRetriesTurn)
+            // In a turn of fresh batches it was claimed because there were none.
+            _left -= spent;
     }
 }
 

@@ -77,11 +77,11 @@ internal sealed class TimeLimit : IDisposable
     }
 }
 
-/// <summary>The time limit that the server, a database or a user may have for statements.</summary>
+/// <summary>The time limits that the server, a database or a user may have.</summary>
 internal static class ServerTimeLimit
 {
-    /// <summary>Lifts it until the end of the transaction.</summary>
-    public const string Lift = "select pg_catalog.set_config('statement_timeout', '0', true)";
+    /// <summary>Lifts them until the end of the transaction. <c>transaction_timeout</c> exists from PostgreSQL 17 on.</summary>
+    public const string Lift = "select pg_catalog.set_config(name, '0', true) from pg_catalog.pg_settings where name in ('statement_timeout', 'lock_timeout', 'transaction_timeout')";
 }
 
 /// <summary>Converts a time limit to the whole seconds of an Npgsql command's timeout.</summary>

@@ -73,6 +73,26 @@ public sealed class SchemaMigrationTests(PostgresFixture postgres)
     }
 
     [Fact]
+    public async Task A_lock_timeout_of_the_data_source_ends_neither_a_migration_nor_a_call_of_an_administrator()
+    {
+        await using var schema = await postgres.NewTablesAsync();
+        await schema.ExecuteAsync("insert into {s}.queues (name) values ('tasks')");
+        await using var impatient = Npgsql.NpgsqlDataSource.Create($"{schema.DataSource.ConnectionString};Options=-c lock_timeout=1");
+        await using var connection = await impatient.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        await using var holder = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        await using var transaction = await holder.BeginTransactionAsync(TestContext.Current.CancellationToken);
+        await using (var locking = new Npgsql.NpgsqlCommand($"lock table {schema.Quoted}.messages", holder))
+            await locking.ExecuteNonQueryAsync(TestContext.Current.CancellationToken);
+
+        await new SchemaMigration(new Tables(schema.Name), SchemaSteps.Published).RunAsync(connection, TestContext.Current.CancellationToken);
+        var purging = new PostgresQueueAdmin(impatient, schema.Name).PurgeAsync("tasks", TestContext.Current.CancellationToken);
+        await Until.TrueAsync(async () => purging.IsCompleted || await schema.ScalarAsync<bool>("select exists (select from pg_locks where not granted and relation = '{s}.messages'::regclass)"));
+        await transaction.RollbackAsync(TestContext.Current.CancellationToken);
+
+        Assert.Equal(0, await purging);
+    }
+
+    [Fact]
     public async Task Many_at_once_take_each_step_once()
     {
         await using var schema = await postgres.NewSchemaAsync();

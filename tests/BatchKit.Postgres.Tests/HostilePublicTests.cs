@@ -108,6 +108,22 @@ public sealed class HostilePublicTests(PostgresFixture postgres)
         Assert.True(isRefused || fault is null, fault);
     }
 
+    [Theory]
+    [InlineData("error", true)]
+    [InlineData("warning", false)]
+    [InlineData("debug5", false)]
+    public async Task A_user_who_gets_no_warnings_is_refused_with_the_remedy(string level, bool isRefused)
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var source = NpgsqlDataSource.Create($"{schema.DataSource.ConnectionString};Options=-c client_min_messages={level}");
+        await using var transport = new PostgresQueueTransport(source, new PostgresOptions { Schema = schema.Name });
+
+        var fault = await transport.FindFaultAsync(TestContext.Current.CancellationToken);
+
+        Assert.Equal(isRefused, fault?.Contains("Options='-c client_min_messages=warning'", StringComparison.Ordinal) == true);
+        Assert.True(isRefused || fault is null, fault);
+    }
+
     private static ScriptedHandler Failing() => new(static (batch, _) =>
     {
         foreach (var message in batch)

@@ -7,6 +7,7 @@ internal static class SessionCheck
 {
     private const string CatalogSchema = "pg_catalog";
     private const string Isolation = "default_transaction_isolation";
+    private const string Messages = "client_min_messages";
 
     /// <exception cref="ArgumentException">The data source can't be used; the message says what to change.</exception>
     public static void ThrowIfUnfit(NpgsqlDataSource dataSource)
@@ -22,7 +23,7 @@ internal static class SessionCheck
     public static async Task RunAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
         // Operators have no readable qualified form. Each one is applied to types for which pg_catalog has exactly it, and so is found there, as long as pg_catalog comes first, which is the default.
-        var (path, isolation) = await ReadSettingsAsync(connection, cancellationToken).ConfigureAwait(false);
+        var (path, isolation, messages) = await ReadSettingsAsync(connection, cancellationToken).ConfigureAwait(false);
         // Temporary tables come before it, and have no functions and operators.
         var first = path.Split(',').FirstOrDefault(static schema => !schema.StartsWith("pg_temp_", StringComparison.Ordinal));
         if (!string.Equals(first, CatalogSchema, StringComparison.Ordinal))
@@ -39,13 +40,22 @@ internal static class SessionCheck
                 $"The transactions of the database's user are '{isolation}' by default, in which an ordered queue would stand and others would fail again and again. "
                 + $"Set {Isolation} to 'read committed' for the user, or put Options='-c {Isolation}=read\\ committed' into the connection string."));
         }
+
+        // Only a warning says that a commit is not on the synchronous standby. The levels above it are error, and fatal and panic in older versions.
+        if (messages is "error" or "fatal" or "panic")
+        {
+            throw Detached.InSync(new InvalidOperationException(
+                $"{Messages} is '{messages}' for the database's user, which hides the server's warning that a commit is not on its standby, so that it could be lost. "
+                + $"Set {Messages} to 'warning' for the user, or put Options='-c {Messages}=warning' into the connection string."));
+        }
     }
 
     // The parameter shows, in the same round trip, whether the data source can send arrays.
-    private static async Task<(string SearchPath, string Isolation)> ReadSettingsAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
+    private static async Task<(string SearchPath, string Isolation, string Messages)> ReadSettingsAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
         var command = new NpgsqlCommand(
-            $"select pg_catalog.array_to_string(pg_catalog.current_schemas(true), ','), pg_catalog.current_setting('{Isolation}'), pg_catalog.cardinality($1)", connection)
+            $"select pg_catalog.array_to_string(pg_catalog.current_schemas(true), ','), pg_catalog.current_setting('{Isolation}'), pg_catalog.current_setting('{Messages}'), pg_catalog.cardinality($1)",
+            connection)
         {
             Parameters = { new NpgsqlParameter<int[]> { TypedValue = [] } },
         };
@@ -57,7 +67,7 @@ internal static class SessionCheck
                 await using (reader.ConfigureAwait(false))
                 {
                     await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
-                    return (reader.GetString(0), reader.GetString(1));
+                    return (reader.GetString(0), reader.GetString(1), reader.GetString(2));
                 }
             }
             catch (Exception exception) when (exception is NotSupportedException or InvalidCastException)

@@ -72,7 +72,7 @@ internal sealed class QueueMetrics
         ];
     }
 
-    private static Measurement<long>[] Depth(PostgresQueueReceiver receiver) => receiver.Depth is { } depth
+    private static Measurement<long>[] Depth(PostgresQueueReceiver receiver) => receiver.Depth is { HasCounts: true } depth
         ? [With(depth.Ready, "batchkit.state", "Ready"), With(depth.Delayed, "batchkit.state", "Delayed"), With(depth.Dead, "batchkit.state", "Dead")]
         : [];
 

@@ -36,6 +36,11 @@ public sealed partial class DashboardTests
         Assert.All(named, name => Assert.Contains(name, existing));
     }
 
+    /// <summary>Only a receiver tells the age of its queue: without one, no rule that compares the age fires.</summary>
+    [Fact]
+    public void An_alert_sees_a_queue_that_no_receiver_reads_any_more() =>
+        Assert.Matches(@"expr: max by \((?<by>[a-z_, ]+)\) \(present_over_time\(batchkit_queue_age_seconds\[1d\]\)\) unless max by \(\k<by>\) \(batchkit_queue_age_seconds\)\n", Alerts);
+
     [Fact]
     public async Task Each_instrument_is_on_the_dashboard()
     {

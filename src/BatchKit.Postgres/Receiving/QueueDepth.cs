@@ -8,7 +8,11 @@ namespace BatchKit.Postgres.Receiving;
 /// <param name="Delayed">New and failed messages that wait until they are due, and in an ordered queue those behind one of their key; up to three times the limit.</param>
 /// <param name="Dead">Messages in the dead table, up to the limit.</param>
 /// <param name="OldestAge">The time since the oldest ready or claimed message was enqueued; zero when there is none.</param>
-internal sealed record QueueDepth(long Ready, long Delayed, long Dead, TimeSpan OldestAge);
+internal sealed record QueueDepth(long Ready, long Delayed, long Dead, TimeSpan OldestAge)
+{
+    /// <summary>False when counting took too long, so that only the age is known.</summary>
+    public bool HasCounts { get; init; } = true;
+}
 
 /// <summary>Reads the depth of a queue now and then, in upkeep's task, and keeps the last reading for the instruments: a scrape asks the server nothing. Only one task reads.</summary>
 internal sealed class QueueDepthReader(string schema, PostgresQueueReceiverOptions options, TimeProvider timeProvider)
@@ -21,7 +25,8 @@ internal sealed class QueueDepthReader(string schema, PostgresQueueReceiverOptio
 
     private static readonly TimeSpan LeastPause = TimeSpan.FromSeconds(15);
 
-    private readonly string _statement = QueueDepthStatement.Of(new Tables(schema));
+    private readonly string _age = QueueDepthStatement.Age(new Tables(schema));
+    private readonly string _counts = QueueDepthStatement.Counts(new Tables(schema));
     private readonly string _plan = $"{ClaimStatements.Plan}, pg_catalog.set_config('statement_timeout', '{LimitOf(options.ClaimTimeLimit)}', true),";
     private volatile QueueDepth? _last;
     private TimeSpan _pause;
@@ -45,7 +50,7 @@ internal sealed class QueueDepthReader(string schema, PostgresQueueReceiverOptio
         }
         catch (Exception) when (!stopping.IsCancellationRequested)
         {
-            // What is wrong with the server, upkeep tells. When counting takes too long, the instruments show nothing.
+            // What is wrong with the server, upkeep tells.
             _last = null;
         }
 
@@ -65,25 +70,41 @@ internal sealed class QueueDepthReader(string schema, PostgresQueueReceiverOptio
         var batch = new NpgsqlBatch(connection) { Timeout = WholeSeconds.Of(options.CommandTimeout), BatchCommands = { QueueGuard.CommandFor(new Tables(schema), queue, _plan) } };
         await using (batch.ConfigureAwait(false))
         {
-            batch.BatchCommands.Add(new NpgsqlBatchCommand(_statement) { Parameters = { new NpgsqlParameter<int> { TypedValue = queue.Id } } });
+            foreach (var statement in (string[])[_age, _counts])
+                batch.BatchCommands.Add(new NpgsqlBatchCommand(statement) { Parameters = { new NpgsqlParameter<int> { TypedValue = queue.Id } } });
             var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
                 await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
-                return new QueueDepth(reader.GetInt64(0), reader.GetInt64(1), reader.GetInt64(2), reader.GetTimeSpan(3));
+                return await ReadCountsAsync(reader, reader.GetTimeSpan(0), cancellationToken).ConfigureAwait(false);
             }
+        }
+    }
+
+    // The age is what an alarm waits for, so that it shows how long the backlog waits also when there is too much to count.
+    private static async Task<QueueDepth> ReadCountsAsync(NpgsqlDataReader reader, TimeSpan age, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+            await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+            return new QueueDepth(reader.GetInt64(0), reader.GetInt64(1), reader.GetInt64(2), age);
+        }
+        catch (PostgresException)
+        {
+            return new QueueDepth(0, 0, 0, age) { HasCounts = false };
         }
     }
 }
 
-/// <summary>The statement that reads a queue's depth: $1 queue. It counts in indexes. Of each priority, and of each shard, it looks at the message with the lowest number, which is about the oldest.</summary>
+/// <summary>The statements that read a queue's depth: $1 queue. They count in indexes. Of each priority, and of each shard, they look at the message with the lowest number, which is about the oldest.</summary>
 internal static class QueueDepthStatement
 {
     // Priorities that are looked at for the oldest message, the highest first.
     private const int MaxRanks = 100;
 
-    public static string Of(Tables tables) => $"""
+    public static string Age(Tables tables) => $"""
         with recursive ranks as (
             (select rank from {tables.Messages} where queue = $1 and due_at is null and shard is null order by rank limit 1)
             union all
@@ -99,12 +120,15 @@ internal static class QueueDepthStatement
             union all
             select held.enqueued_at from {tables.Claims} as c cross join lateral pg_catalog.unnest(c.enqueued_at) as held (enqueued_at) where c.queue = $1
         )
+        select greatest(pg_catalog.now() - (select pg_catalog.min(enqueued_at) from oldest), interval '0')
+        """;
+
+    public static string Counts(Tables tables) => $"""
         select greatest({Count(tables.Messages, "due_at is null and shard is null")} + {Count(tables.Messages, "due_at is null and shard is not null")}
                 - coalesce((select pg_catalog.sum(pg_catalog.cardinality(in_hand)) from {tables.Shards} where queue = $1 and until is not null), 0), 0)::bigint,
             {Count(tables.Messages, "due_at is not null and attempts = 0 and shard is null")} + {Count(tables.Messages, "attempts > 0 and shard is null")}
                 + {Count(tables.Messages, "due_at is not null and shard is not null")},
-            {Count(tables.Dead, "true")},
-            greatest(pg_catalog.now() - (select pg_catalog.min(enqueued_at) from oldest), interval '0')
+            {Count(tables.Dead, "true")}
         """;
 
     private static string Count(string table, string which) => $"(select pg_catalog.count(*) from (select from {table} where queue = $1 and {which} limit {QueueDepthReader.Most}) as counted)";

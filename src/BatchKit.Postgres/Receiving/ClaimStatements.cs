@@ -53,7 +53,10 @@ internal sealed class ClaimStatements
             """;
         Mixed = Settle("$1", "");
         // A transaction that is still open keeps its lock, and no one waits for it.
-        Left = Settle($"(select token from {tables.Claims} where token = $1 for update skip locked)", ", pg_catalog.pg_xact_status($6)");
+        // After a fail-over to a standby that lagged, its number may be one that the server has not given yet, for which pg_xact_status fails. A snapshot is no measure: numbers above its own may be committed meanwhile.
+        Left = Settle(
+            $"(select token from {tables.Claims} where token = $1 for update skip locked)",
+            ", case when $6 < pg_catalog.pg_current_xact_id() then pg_catalog.pg_xact_status($6) end");
         Unsettled = $"""
             select exists (select from {tables.Claims} as c cross join lateral pg_catalog.unnest(c.ids) as held (id) where c.queue = $1 and held.id = any($2))
                 or exists (select from {tables.Messages} where queue = $1 and rank = any($3) and id = any($2) and due_at is null and shard is null)

@@ -128,6 +128,23 @@ public sealed class HandlerTransactionTests(PostgresFixture fixture)
         Assert.Equal(0, await LeftAsync(claims) + await claims.CountAsync("unique_keys"));
     }
 
+    /// <summary>After a fail-over to a standby that lagged, the server gives the numbers of transactions again.</summary>
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_transaction_whose_number_the_server_has_not_given_yet_is_lost(bool isClaimLost)
+    {
+        await using var claims = await ClaimScene.OpenAsync(fixture);
+        await claims.InsertAsync("a");
+        var claim = (await claims.ClaimAsync())!;
+        claim.Transaction = new HandlerTransaction((ulong)await claims.Schema.ScalarAsync<long>("select pg_current_xact_id()::text::bigint") + 1_000_000, [MessageOutcome.Done]);
+        if (isClaimLost)
+            await claims.Schema.ExecuteAsync("delete from {s}.claims");
+
+        Assert.Equal(isClaimLost ? [claim] : [], await claims.SettleAsync(claim));
+        Assert.Equal(isClaimLost ? string.Empty : "a:1~", await claims.WaitingAsync());
+    }
+
     [Fact]
     public async Task An_open_transaction_keeps_its_claim_beyond_the_time_limit_and_holds_up_neither_renewal_nor_upkeep()
     {

@@ -76,16 +76,16 @@ internal sealed class ShardStatements(Tables tables)
     /// </summary>
     public string Choose { get; } = $"""
         with own as materialized (
-            select s.shard, s.turn_at > pg_catalog.now() - $4 as stays
+            select s.shard, {Lasts("s.turn_at", "$4")} as stays
             from {tables.Shards} s
             cross join lateral {FirstReady(tables, "s.shard")} ready
             where s.queue = $1 and s.shard = $2 and s.epoch = $3 and s.until is not null
         ), free as materialized (
             select s.shard
             from (
-                select shard, turn_at from {tables.Shards}
+                select shard, case when turn_at <= pg_catalog.now() + $4 then turn_at end as turn_at from {tables.Shards}
                 where queue = $1 and until is null and not exists (select from own where stays)
-                order by turn_at nulls first, shard offset 0
+                order by 2 nulls first, shard offset 0
             ) f
             cross join lateral {FirstReady(tables, "f.shard")} ready
             join {tables.Shards} s on s.queue = $1 and s.shard = f.shard and s.until is null
@@ -154,7 +154,7 @@ internal sealed class ShardStatements(Tables tables)
                 token = $7,
                 in_hand = taken.ids,
                 epoch = s.epoch + case when s.until is null then 1 + pg_catalog.floor(pg_catalog.random() * {EpochStep}::double precision)::bigint else 0 end,
-                turn_at = case when s.until is not null and s.turn_at > pg_catalog.now() - $6 then s.turn_at else pg_catalog.now() end
+                turn_at = case when s.until is not null and {Lasts("s.turn_at", "$6")} then s.turn_at else pg_catalog.now() end
             from (select pg_catalog.array_agg(id order by id) as ids from batch) taken
             where s.queue = $1 and s.shard = {Chosen}
             returning s.shard, s.epoch
@@ -248,6 +248,9 @@ internal sealed class ShardStatements(Tables tables)
                    (select m.due_at from {tables.Messages} m where m.queue = $1 and m.shard is not null and m.due_at < 'infinity' and m.due_at > pg_catalog.now() order by m.due_at limit 1) - pg_catalog.now(),
                    (select pg_catalog.min(s.until) from {tables.Shards} s where s.queue = $1 and s.until > pg_catalog.now()) - pg_catalog.now())
         """;
+
+    // When the server's clock was set back, a turn began in the future: it is over, and did not begin last. Transactions that overlap may see each other's turns begin slightly later.
+    private static string Lasts(string turn, string length) => $"({turn} > pg_catalog.now() - {length} and {turn} <= pg_catalog.now() + {length})";
 
     private static string Due(Tables tables) => $"""
         select messages.ctid, messages.id, messages.shard, {SecondVersion.KeyHash("messages")} as hash from {tables.Messages} as messages

@@ -231,4 +231,18 @@ public sealed class ShardLeaseTests(PostgresFixture fixture)
         Assert.Equal(["2"], Texts(second));
         Assert.Equal(first.Token, second!.Token);
     }
+
+    [Fact]
+    public async Task After_the_servers_clock_was_set_back_turns_are_as_long_as_before()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync(), shards: 2, configure: static options => options.BatchSize = 1);
+        await queue.AddAsync("a:1", "a:2", "a:3", "b:4", "c:5", "d:6", "e:7");
+        var first = (await queue.TakeAsync())!;
+        await queue.Schema.ExecuteAsync("update {s}.shards set turn_at = now() + interval '1 hour'");
+
+        var second = (await queue.SettleAndTakeAsync(first))!;
+
+        Assert.NotEqual(first.Shard, second.Shard);
+        Assert.Equal(1L, await queue.Schema.ScalarAsync<long>("select count(*) from {s}.shards where turn_at <= now()"));
+    }
 }

@@ -33,9 +33,9 @@ internal sealed class QueueInsert(KeptConnections connections, Tables tables, Qu
     private async Task<bool> TryStoreAsync(NpgsqlConnection connection, IProducerRows rows, CancellationToken cancellationToken)
     {
         var stored = NothingStored;
-        while (stored < rows.LastNumber)
+        for (var isFirst = true; stored < rows.LastNumber; isFirst = false)
         {
-            if (await TryInsertAsync(connection, rows, stored, cancellationToken).ConfigureAwait(false))
+            if (await TryInsertAsync(connection, rows, stored, isFirst, cancellationToken).ConfigureAwait(false))
                 return true;
             // Usually the producer was unknown, and is added now. Otherwise an earlier attempt, whose commit was unknown, has stored some rows.
             stored = await FindNumberAsync(connection, rows.Producer, cancellationToken).ConfigureAwait(false);
@@ -47,7 +47,7 @@ internal sealed class QueueInsert(KeptConnections connections, Tables tables, Qu
     }
 
     // True when the producer was advanced and the rows were stored.
-    private async Task<bool> TryInsertAsync(NpgsqlConnection connection, IProducerRows rows, long stored, CancellationToken cancellationToken)
+    private async Task<bool> TryInsertAsync(NpgsqlConnection connection, IProducerRows rows, long stored, bool isFirst, CancellationToken cancellationToken)
     {
         var missing = rows.Above(stored, out var firstNumber);
         var columns = InsertColumns.Rent(missing.Span);
@@ -56,7 +56,8 @@ internal sealed class QueueInsert(KeptConnections connections, Tables tables, Qu
         await using (batch.ConfigureAwait(false))
         {
             var queues = rows.Queues.ToArray();
-            var turns = notifier.TakeTurns(queues);
+            // The server does not know the producer of a first number, so that the attempt stores nothing of which a notification could tell.
+            var turns = isFirst && firstNumber == 1 ? [] : notifier.TakeTurns(queues);
             if (turns.Length > 0)
                 batch.BatchCommands.Add(notifier.CommandFor(turns));
             if (options.UsePreparedStatements)

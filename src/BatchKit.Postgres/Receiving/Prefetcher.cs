@@ -27,10 +27,11 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
         await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         var handlers = new Task[parts.Options.Concurrency];
         for (var index = 0; index < handlers.Length; index++)
-            handlers[index] = HandleAsync();
+            handlers[index] = parts.EndWithAsync(HandleAsync());
         var waking = WakeAsync();
         using var exchanger = new ClaimExchanger(parts);
-        await FetchAsync(exchanger).ConfigureAwait(false);
+        var fetching = parts.EndWithAsync(FetchAsync(exchanger));
+        await fetching.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         // Handlers finish their current batches, and give back the prefetched ones.
         _ready.Writer.Complete();
         var ending = Task.WhenAll(handlers);
@@ -41,7 +42,7 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
         }
 
         await SettleAsync(exchanger).ConfigureAwait(false);
-        await Task.WhenAll([ending, waking, .. _aside]).ConfigureAwait(false);
+        await Task.WhenAll([fetching, ending, waking, .. _aside]).ConfigureAwait(false);
     }
 
     private async Task FetchAsync(ClaimExchanger exchanger)

@@ -15,8 +15,8 @@ internal sealed class ReceiverSession(ReceiverParts parts, IMessageHandler<Queue
     {
         using var settled = new CancellationTokenSource();
         var upkeep = new Upkeep(parts, queue);
-        var others = Task.WhenAll(upkeep.RunAsync(), WakeAsync(upkeep.Looked));
-        var renewal = new Renewal(parts).RunAsync(settled.Token);
+        var others = Task.WhenAll(parts.EndWithAsync(upkeep.RunAsync()), WakeAsync(upkeep.Looked));
+        var renewal = parts.EndWithAsync(new Renewal(parts).RunAsync(settled.Token));
         var subscription = new QueueSubscription(queue.Id, parts.Signal.Wake, () => parts.UpkeepAlarm.RingWithin(TimeSpan.Zero), parts.Logger);
         parts.Connections.Listener.Add(subscription);
         try
@@ -29,11 +29,11 @@ internal sealed class ReceiverSession(ReceiverParts parts, IMessageHandler<Queue
         finally
         {
             parts.Connections.Listener.Remove(subscription);
-            // A fault in a worker ends the session too.
             await parts.Stop.StopAsync().ConfigureAwait(false);
             await settled.CancelAsync().ConfigureAwait(false);
-            await renewal.ConfigureAwait(false);
-            await others.ConfigureAwait(false);
+            await Task.WhenAll(renewal, others).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            // A task that failed has left its claims, which end at their time limit.
+            parts.Held.Snapshot().ForEach(parts.Held.Remove);
             parts.Dead?.Tell(isLast: true);
         }
     }
@@ -54,7 +54,7 @@ internal sealed class ReceiverSession(ReceiverParts parts, IMessageHandler<Queue
         var exchanges = new SharedExchanges(parts);
         var workers = new Task[parts.Options.Concurrency];
         for (var index = 0; index < workers.Length; index++)
-            workers[index] = new Worker(parts, exchanges, runner).RunAsync();
+            workers[index] = parts.EndWithAsync(new Worker(parts, exchanges, runner).RunAsync());
         return Task.WhenAll(workers);
     }
 }
@@ -144,6 +144,19 @@ internal sealed class ReceiverParts : IAsyncDisposable
         Health.Failed(task, exception);
         if (ServerFault.LosesQueue(exception))
             _queueLost.TrySetResult();
+    }
+
+    /// <summary>Lets the session end when one of its tasks fails, which only a clock or a lack of memory makes it do: the next session has all of them again.</summary>
+    public async Task EndWithAsync(Task task)
+    {
+        await task.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (task.Exception is { InnerException: { } fault })
+        {
+            Failed(this, fault);
+            await Stop.StopAsync().ConfigureAwait(false);
+        }
+
+        await task.ConfigureAwait(false);
     }
 
     /// <summary>Waits for a task's statement, and reports when it has not ended in time. When the server accepts and never answers, Npgsql first opens another connection to cancel the statement, and waits for

@@ -66,6 +66,29 @@ public sealed class ReceiverFaultTests(PostgresFixture fixture)
         Assert.Equal(1, log.Count(2621));
     }
 
+    [Theory]
+    [InlineData(0)]
+    [InlineData(1)]
+    public async Task A_task_that_fails_is_begun_again_with_all_others(int prefetch)
+    {
+        var clock = new FailingClock();
+        var handler = new ScriptedHandler((batch, _) =>
+        {
+            clock.FailsOnThisThread = batch[0] is { Attempt: 1 } && ClaimScene.TextOf(batch[0]) == "a";
+            return ValueTask.CompletedTask;
+        });
+        await using var scene = await ReceiverScene.OpenAsync(
+            fixture, handler, options => (options.Concurrency, options.BatchSize, options.Prefetch, options.ClaimTimeLimit) = (1, 1, prefetch, TimeSpan.FromSeconds(1)), timeProvider: clock);
+        await scene.Claims.InsertAsync("a", "b");
+
+        await scene.StartAsync();
+        await handler.WaitForAsync(3);
+        await scene.UntilAsync(static statistics => statistics.CompletedMessages == 2);
+        await scene.Receiver.PauseAsync(TestContext.Current.CancellationToken).WithinDeadline();
+
+        Assert.Equal(["a:1", "a:2", "b:1"], handler.Handled.Order(StringComparer.Ordinal));
+    }
+
     [Fact]
     public async Task A_restart_under_load_is_logged_once_and_loses_nothing()
     {
@@ -183,5 +206,25 @@ public sealed class ReceiverFaultTests(PostgresFixture fixture)
     {
         await using var command = dataSource.CreateCommand(sql);
         await command.ExecuteNonQueryAsync();
+    }
+
+    /// <summary>A clock that fails once when a handler asks for it.</summary>
+    private sealed class FailingClock : TimeProvider
+    {
+        [ThreadStatic]
+        private static bool _fails;
+
+        public bool FailsOnThisThread
+        {
+            set => _fails = value;
+        }
+
+        public override long GetTimestamp()
+        {
+            if (!_fails)
+                return base.GetTimestamp();
+            _fails = false;
+            throw new InvalidOperationException("The clock fails.");
+        }
     }
 }

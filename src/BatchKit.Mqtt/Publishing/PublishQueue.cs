@@ -29,6 +29,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
 
     // Set while there is a connection; read by every thread that flushes.
     private volatile PacketOutput? _output;
+    private volatile MqttConnection? _connection;
 
     public PublishQueue(MqttOptions options, TimeProvider timeProvider)
     {
@@ -38,7 +39,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         _policy = new TopicPolicy(options);
         (_cancel, _timeOut) = (Cancel, TimeOut);
         _parked = new ParkedBatches(_policy);
-        _session = new PublishSession(options, _sends);
+        _session = new PublishSession(options, _sends, timeProvider);
         _whyNotConnected = $"There is no connection to {_target} yet.";
     }
 
@@ -134,6 +135,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
     public async Task<string> ServeAsync(MqttConnection connection, Func<Task<string>> run)
     {
         Connect(connection.Limits, connection.Version, connection.Target);
+        _connection = connection;
         var reason = "It ended with an error.";
         try
         {
@@ -142,7 +144,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         }
         finally
         {
-            _output = null;
+            (_output, _connection) = (null, null);
             Disconnect(reason, connection.End?.Notice, connection.End is { IsSuspicious: true });
         }
     }
@@ -226,7 +228,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         lock (_gate)
         {
             if (!send.IsComplete)
-                send.GiveUp(send.CreateCancellation(_session.IsConnected ? null : new IOException(_whyNotConnected), cancellationToken));
+                GiveUp(send, send.CreateCancellation(_session.IsConnected ? null : new IOException(_whyNotConnected), cancellationToken));
         }
     }
 
@@ -238,8 +240,15 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
             if (!send.HasTimedOut())
                 return;
             var late = new TimeoutException($"{_target} did not acknowledge all messages within {_options.PublishTimeout} ({nameof(MqttOptions.PublishTimeout)}).");
-            send.GiveUp(_session.IsConnected ? late : new IOException(_whyNotConnected, late));
+            GiveUp(send, _session.IsConnected ? late : new IOException(_whyNotConnected, late));
         }
+    }
+
+    private void GiveUp(PublishSend send, Exception cause)
+    {
+        send.GiveUp(cause);
+        if (_session.FindStall() is { } stall)
+            _connection?.Abandon(stall);
     }
 }
 

@@ -5,7 +5,7 @@ using BatchKit.Mqtt.Packets;
 namespace BatchKit.Mqtt.Publishing;
 
 /// <summary>The messages in flight, over all connections: decides what the next write contains, and settles acknowledged messages. Guarded by the queue's lock.</summary>
-internal sealed class PublishSession(MqttOptions options, PublishSends sends)
+internal sealed class PublishSession(MqttOptions options, PublishSends sends, TimeProvider timeProvider)
 {
     private readonly PublishWindow _window = new();
 
@@ -19,6 +19,9 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     private PublishEncoder? _encoder;
     private MqttVersion _version;
     private string _target = "";
+
+    // Since when the window has been full without an acknowledgement; null while it is not.
+    private long? _fullSince;
 
     public bool IsConnected => _encoder is not null;
 
@@ -36,6 +39,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         (_version, _target, MaxPacketBytes) = (version, target, limits.MaxPacketBytes);
         _window.Restart(Math.Min(options.PublishWindow, limits.ReceiveMaximum));
         _suspect.Connect();
+        _fullSince = null;
         _counters.Connects++;
     }
 
@@ -62,6 +66,22 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         // During isolation nothing new is sent, not even with QoS 0. If the connection ended because of a new message, the only unacknowledged message would be blamed.
         else if (Resend(encoder, buffer) && !_window.IsIsolating)
             SendNew(encoder, buffer);
+        if (_window.HasCapacity)
+            _fullSince = null;
+        else
+            _fullSince ??= timeProvider.GetTimestamp();
+    }
+
+    /// <summary>
+    /// Why the connection must end: messages whose sends were given up fill the window. A broker may never acknowledge a message, as RabbitMQ over MQTT 3.1.1 when a queue rejects it, and the message keeps its place
+    /// as long as the connection. Null when there is no reason.
+    /// </summary>
+    public string? FindStall()
+    {
+        // A call that filled the window began before it was full, so that its own limit would come too early.
+        if (!IsConnected || _fullSince is not { } since || timeProvider.GetElapsedTime(since) < options.PublishTimeout / 2 || !_window.HasOwnerless)
+            return null;
+        return $"The broker did not acknowledge any of {_window.Unacknowledged} messages within {options.PublishTimeout / 2} (half of {nameof(MqttOptions.PublishTimeout)}), and the window has no place for more.";
     }
 
     /// <summary>The broker has answered a PINGREQ.</summary>
@@ -81,6 +101,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         if (!result.IsSuccess)
             result = new MqttPublishResult(reasonCode, $"{_target} refused the message: {reasonCode} (0x{(int)reasonCode:X2}){(reason is null ? "." : $", {MqttTopics.Show(reason)}.")}");
         _suspect.Forget();
+        _fullSince = null;
         if (!_window.TryRemove(packetId, out var group, out var index))
             return;
         if (!result.IsSuccess && group.SendsAgain && ReasonTable.IsTransient((int)reasonCode))

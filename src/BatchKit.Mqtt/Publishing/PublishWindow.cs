@@ -36,6 +36,21 @@ internal sealed class PublishWindow
     /// <summary>True when a message may be added.</summary>
     public bool HasCapacity => HasQuota && _end - _first < MaxPlaces;
 
+    /// <summary>True when a message in flight has no owner: its send was given up, and its place comes back only with its acknowledgement or on the next connection.</summary>
+    public bool HasOwnerless
+    {
+        get
+        {
+            for (var place = _first; place < _end; place++)
+            {
+                if (IsUnderWay(place) && Place(place).Group is { Owner: null })
+                    return true;
+            }
+
+            return false;
+        }
+    }
+
     public bool HasResends => _resend < _resendEnd;
 
     /// <summary>The packet id that the next <see cref="Add"/> assigns.</summary>

@@ -66,6 +66,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         var send = new PublishSend(_parts, batches);
         var isStarted = false;
         OperationCanceledException? cancellation = null;
+        var endedBefore = _parts.Window.Ended;
         try
         {
             while (!(isStarted = send.StartUntilFull()))
@@ -76,7 +77,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         {
             if (!isStarted)
                 send.Abandon();
-            cancellation = exception;
+            cancellation = _parts.Window.FindStall(endedBefore) is { } stall ? new OperationCanceledException(stall, exception, cancellationToken) : exception;
         }
 
         if (send.ToException(cancellation) is { } failure)

@@ -43,6 +43,20 @@ public sealed class MqttClientTransportTests : IDisposable
     }
 
     [Fact]
+    public async Task A_window_of_publishes_that_the_broker_does_not_acknowledge_is_named_when_its_time_is_over()
+    {
+        using var transport = Make(window: 2);
+        using var cancellation = new CancellationTokenSource();
+        var sending = transport.SendAsync(new[] { Some.Batch(Some.Group(), _producer, 1, Some.Lines(3)) }, cancellation.Token).AsTask();
+        var publishing = transport.PublishManyAsync(new[] { Messages.One("a", "x") }, cancellation.Token).AsTask();
+
+        await cancellation.CancelAsync();
+
+        foreach (var call in (Task[])[sending, publishing])
+            Assert.Contains("acknowledged none of 2 publishes", (await Assert.ThrowsAsync<OperationCanceledException>(() => call.WithinDeadline())).Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task A_client_that_is_not_connected_fails_the_send_at_once_and_as_a_whole()
     {
         using var transport = Make();

@@ -14,6 +14,7 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
 {
     private readonly PublishManyResults _results = new(messages.Length);
     private readonly int _connection = parts.Watch.Connection;
+    private readonly long _endedBefore = parts.Window.Ended;
 
     // The publish of message n is at n modulo the length; null once it is settled.
     private readonly Task<MqttClientPublishResult>?[] _publishes = ArrayPool<Task<MqttClientPublishResult>?>.Shared.Rent(Math.Max(1, Math.Min(messages.Length, parts.Window.Size)));
@@ -41,6 +42,10 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
                     await parts.Window.WaitForCapacityAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
                 cancellationToken.ThrowIfCancellationRequested();
             }
+        }
+        catch (OperationCanceledException exception) when (parts.Window.FindStall(_endedBefore) is { } stall)
+        {
+            throw new OperationCanceledException(stall, exception, cancellationToken);
         }
         finally
         {

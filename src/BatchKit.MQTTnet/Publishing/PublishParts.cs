@@ -77,9 +77,10 @@ internal sealed class PublishWindow
 {
     private readonly int _setting;
 
-    // Guards both fields below.
+    // Guards the fields below.
     private readonly Lock _lock = new();
     private int _inFlight;
+    private long _ended;
     private TaskCompletionSource? _waiter;
 
     private volatile int _size;
@@ -94,6 +95,28 @@ internal sealed class PublishWindow
         {
             lock (_lock)
                 return _inFlight;
+        }
+    }
+
+    /// <summary>The number of publishes that have ended.</summary>
+    public long Ended
+    {
+        get
+        {
+            lock (_lock)
+                return _ended;
+        }
+    }
+
+    /// <summary>Why a call can't go on, for a call that is cancelled: publishes that the broker does not acknowledge fill the window. Null when it is not full, or one has ended.</summary>
+    /// <param name="endedBefore"><see cref="Ended"/> when the call began.</param>
+    public string? FindStall(long endedBefore)
+    {
+        lock (_lock)
+        {
+            return _inFlight < _size || _ended != endedBefore
+                ? null
+                : $"The broker acknowledged none of {_inFlight} publishes during the call, and the window has no place for more. One that it never acknowledges keeps its place until the application connects the client again.";
         }
     }
 
@@ -116,6 +139,7 @@ internal sealed class PublishWindow
         lock (_lock)
         {
             _inFlight--;
+            _ended++;
             if (_waiter is not null && HasCapacity)
                 (waiter, _waiter) = (_waiter, null);
         }

@@ -32,7 +32,7 @@ internal sealed class ClientWatch : IDisposable
     private long? _untoldSince;
     private volatile bool _isOpen;
     private int _connection;
-    private uint _maxPacketBytes = uint.MaxValue;
+    private volatile BrokerLimits _limits = BrokerLimits.Unknown;
 
     public ClientWatch(IMqttClient client, PublishWindow window, int? receiveMaximum, Action<ConnectionChange>? changed, TimeProvider timeProvider, ILogger logger)
     {
@@ -53,7 +53,8 @@ internal sealed class ClientWatch : IDisposable
     /// <summary>A number that changes when the client begins to reconnect.</summary>
     public int Connection => Volatile.Read(ref _connection);
 
-    public uint MaxPacketBytes => Volatile.Read(ref _maxPacketBytes);
+    /// <summary>The limits of the broker of the last connection.</summary>
+    public BrokerLimits Limits => _limits;
 
     /// <summary>Says why nothing can be sent while the client is not connected. An end that may have been the application's own counts as a loss now, because output waits for the connection.</summary>
     public IOException Refuse()
@@ -95,11 +96,11 @@ internal sealed class ClientWatch : IDisposable
     {
         // MQTTnet returns zero for a limit that the broker did not name.
         int? receiveMaximum = occurrence.ConnectResult.ReceiveMaximum is > 0 and var limit ? limit : null;
-        Volatile.Write(ref _maxPacketBytes, occurrence.ConnectResult.MaximumPacketSize is > 0 and var bytes ? bytes : uint.MaxValue);
+        var limits = _limits = BrokerLimits.Of(occurrence.ConnectResult, _client.Options?.ProtocolVersion);
         _window.Limit(receiveMaximum);
         if (receiveMaximum < _setting)
             Log.WindowLimited(_logger, receiveMaximum.Value, _setting);
-        Log.ClientConnected(_logger, _window.Size, MaxPacketBytes);
+        Log.ClientConnected(_logger, _window.Size, limits.MaxPacketBytes);
         Restore();
         return Task.CompletedTask;
     }

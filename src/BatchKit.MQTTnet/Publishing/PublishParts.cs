@@ -18,7 +18,9 @@ internal sealed record PublishParts(IMqttClient Client, ClientWatch Watch, Publi
     {
         if (sendsHeader && MessageTexts.FindFault(message.Header) is { } fault)
             return fault;
-        var limit = Watch.MaxPacketBytes;
+        if (Watch.Limits.FindFault(Settings.QualityOfService, Settings.Retain || message.Header is { IsRetained: true }, topicAlias: 0) is { } unsupported)
+            return unsupported;
+        var limit = Watch.Limits.MaxPacketBytes;
         // UTF-8 needs at most three bytes for a UTF-16 code unit, so only messages that may be too large are measured exactly.
         if (limit == uint.MaxValue || Measure(topic, message, static text => text.Length * 3L) <= limit)
             return null;
@@ -31,7 +33,9 @@ internal sealed record PublishParts(IMqttClient Client, ClientWatch Watch, Publi
     {
         if (MessageTexts.FindFault(message, allowsAlias: true, AllowSystemTopics) is { } fault)
             return fault;
-        var limit = Watch.MaxPacketBytes;
+        if (Watch.Limits.FindFault(message.QualityOfServiceLevel, message.Retain, message.TopicAlias) is { } unsupported)
+            return unsupported;
+        var limit = Watch.Limits.MaxPacketBytes;
         if (limit == uint.MaxValue || Measure(message) is var bytes && bytes <= limit)
             return null;
         return $"A message needs a packet of up to {bytes} bytes; the broker accepts at most {limit}.";

@@ -90,7 +90,7 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
         try
         {
             // Never cancelled: a cancelled write may stop inside a packet.
-            publish = parts.Client.PublishAsync(mayEndEarly && message.UserProperties is { Count: > 0 } ? WithOwnProperties(message) : message, CancellationToken.None);
+            publish = parts.Client.PublishAsync(MustCopy(message) ? Copy(message) : message, CancellationToken.None);
         }
         catch (Exception exception)
         {
@@ -103,7 +103,10 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
             _publishes[_next % _publishes.Length] = publish;
     }
 
-    private static MqttApplicationMessage WithOwnProperties(MqttApplicationMessage message) => new()
+    private bool MustCopy(MqttApplicationMessage message) => message.SubscriptionIdentifiers is { Count: > 0 } || (mayEndEarly && message.UserProperties is { Count: > 0 });
+
+    // Without subscription identifiers, which a received message has and a client must not send (MQTT-3.3.4-6): the broker would end the connection.
+    private static MqttApplicationMessage Copy(MqttApplicationMessage message) => new()
     {
         ContentType = message.ContentType,
         CorrelationData = message.CorrelationData,
@@ -114,10 +117,9 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
         QualityOfServiceLevel = message.QualityOfServiceLevel,
         ResponseTopic = message.ResponseTopic,
         Retain = message.Retain,
-        SubscriptionIdentifiers = message.SubscriptionIdentifiers,
         Topic = message.Topic,
         TopicAlias = message.TopicAlias,
-        UserProperties = [.. message.UserProperties],
+        UserProperties = message.UserProperties is { } properties ? [.. properties] : null,
     };
 
     // A broker acknowledges in the order of the publishes (MQTT 5, section 4.6), so the oldest one completes first.

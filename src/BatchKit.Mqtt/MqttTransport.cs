@@ -40,6 +40,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IBlockingDi
         ArgumentNullException.ThrowIfNull(options);
         OptionsRules.ThrowIfInvalid(new MqttOptionsValidator(), options);
         _options = options = options.Copy();
+        options.Will = options.Will is { } will ? new TopicPolicy(options).Resolve(will) : null;
         timeProvider ??= TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
         _queue = new PublishQueue(options, timeProvider);

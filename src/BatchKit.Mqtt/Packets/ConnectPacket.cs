@@ -95,7 +95,7 @@ internal sealed record ConnectFields
 
     public required ushort TopicAliasMaximum { get; init; }
 
-    /// <summary>Null for none; otherwise its QoS and retain are not null.</summary>
+    /// <summary>Null for none. QoS 0, not retained and without expiry, as far as its message leaves them open.</summary>
     public required MqttWill? Will { get; init; }
 }
 

@@ -21,6 +21,21 @@ internal sealed class TopicPolicy(MqttOptions options)
         return new PublishSettings(options.QualityOfService, Retain: false, Expiry: 0, Fault: null);
     }
 
+    /// <summary>Sets what a will leaves open, as for any other message on its topic.</summary>
+    public MqttWill Resolve(MqttWill will)
+    {
+        var (message, settings) = (will.Message, Find(will.Message.Topic));
+        return will with
+        {
+            Message = message with
+            {
+                QualityOfService = message.QualityOfService ?? settings.QualityOfService,
+                Retain = message.Retain ?? settings.Retain,
+                Expiry = message.Expiry ?? TimeSpan.FromSeconds(settings.Expiry),
+            },
+        };
+    }
+
     /// <summary>Whole seconds, rounded up because zero would mean never.</summary>
     public static uint ToSeconds(TimeSpan time) => (uint)Math.Min(Math.Ceiling(time.TotalSeconds), uint.MaxValue);
 }

@@ -176,6 +176,8 @@ internal sealed class ConnectionUsers(PublishQueue queue) : IConnectionUser
 
     public bool TryAttach(ReceivingSession session) => Interlocked.CompareExchange(ref _receiving, session, null) is null;
 
+    public void Connect(MqttConnection connection) => queue.Connect(connection);
+
     public Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken) => _receiving is { } receiving
         ? queue.ServeAsync(connection, () => receiving.ServeAsync(connection, cancellationToken))
         : queue.ServeAsync(connection, cancellationToken);

@@ -197,6 +197,7 @@ internal sealed class MqttLink : IAsyncDisposable
             _cleanStart = false;
             _fault = null;
             _isConnected = true;
+            _user.Connect(connection);
             ConnectionLog.Connected(_logger, _purpose, Target);
             _reporter.Open();
             return connection;
@@ -238,6 +239,11 @@ internal sealed class MqttLink : IAsyncDisposable
 /// <summary>Uses the connections of a link, one at a time.</summary>
 internal interface IConnectionUser
 {
+    /// <summary>Called when the broker has accepted a connection, before anyone is told of it, so that who is told can send. <see cref="ServeAsync"/> follows.</summary>
+    void Connect(MqttConnection connection)
+    {
+    }
+
     /// <summary>Uses a connection until it ends.</summary>
     /// <returns>A human-readable reason for its end.</returns>
     Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken);

@@ -134,7 +134,6 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
     /// <param name="run">Runs the connection until it ends, calls <see cref="Open"/>, and hands packets on to this handler. It returns why the connection ended.</param>
     public async Task<string> ServeAsync(MqttConnection connection, Func<Task<string>> run)
     {
-        Connect(connection.Limits, connection.Version, connection.Target);
         _connection = connection;
         var reason = "It ended with an error.";
         try
@@ -162,6 +161,8 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         lock (_gate)
             return _session.UnusedPacketId;
     }
+
+    public void Connect(MqttConnection connection) => Connect(connection.Limits, connection.Version, connection.Target);
 
     public void Connect(ConnackPacket limits, MqttVersion version, string target)
     {

@@ -8,6 +8,30 @@ internal static class SubscribePacket
     private const int RetainAsPublished = 1 << 3;
     private const int RetainHandlingShift = 4;
 
+    /// <summary>The size of a packet with one subscription.</summary>
+    public static long Measure(MqttSubscription subscription, MqttVersion version) => MeasurePacket(MeasureStart(version) + MeasureEntry(subscription));
+
+    /// <summary>Divides subscriptions among packets within a limit, in order. Each of them fits alone.</summary>
+    public static Queue<List<MqttSubscription>> Split(IReadOnlyList<MqttSubscription> subscriptions, MqttVersion version, uint maxPacketBytes)
+    {
+        var packets = new Queue<List<MqttSubscription>>();
+        var bodyBytes = 0;
+        List<MqttSubscription>? packet = null;
+        foreach (var subscription in subscriptions)
+        {
+            bodyBytes += MeasureEntry(subscription);
+            if (packet is null || MeasurePacket(bodyBytes) > maxPacketBytes)
+            {
+                bodyBytes = MeasureStart(version) + MeasureEntry(subscription);
+                packets.Enqueue(packet = []);
+            }
+
+            packet.Add(subscription);
+        }
+
+        return packets;
+    }
+
     /// <summary>Writes the packet into an array of exactly its size.</summary>
     /// <param name="packetId">The packet id.</param>
     /// <param name="subscriptions">The subscriptions; at least one.</param>
@@ -17,10 +41,8 @@ internal static class SubscribePacket
     /// <exception cref="MqttProtocolException">A filter is longer than 65,535 bytes.</exception>
     public static byte[] Write(ushort packetId, IReadOnlyList<MqttSubscription> subscriptions, MqttVersion version, bool isRepeated = false)
     {
-        var bodyBytes = sizeof(ushort) + (version == MqttVersion.V5 ? 1 : 0);
-        foreach (var subscription in subscriptions)
-            bodyBytes += sizeof(ushort) + PacketText.Strict.GetByteCount(subscription.Filter) + 1;
-        var packet = new byte[1 + VariableByteInteger.Measure(bodyBytes) + bodyBytes];
+        var bodyBytes = MeasureStart(version) + subscriptions.Sum(MeasureEntry);
+        var packet = new byte[MeasurePacket(bodyBytes)];
         var writer = new PacketWriter(packet);
         writer.WriteHeader(PacketType.Subscribe, Flags, bodyBytes);
         writer.WriteTwoBytes(packetId);
@@ -34,6 +56,13 @@ internal static class SubscribePacket
 
         return packet;
     }
+
+    // The packet id, and the length of the properties.
+    private static int MeasureStart(MqttVersion version) => sizeof(ushort) + (version == MqttVersion.V5 ? 1 : 0);
+
+    private static int MeasureEntry(MqttSubscription subscription) => sizeof(ushort) + PacketText.Strict.GetByteCount(subscription.Filter) + 1;
+
+    private static long MeasurePacket(int bodyBytes) => 1 + VariableByteInteger.Measure(bodyBytes) + bodyBytes;
 
     // Section 3.8.3.1.
     private static int OptionsOf(MqttSubscription subscription, bool isRepeated)

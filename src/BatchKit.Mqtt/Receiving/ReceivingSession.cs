@@ -66,8 +66,8 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
     public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
     {
-        _supported = [.. subscriptions.Value.Where(subscription => FindUnsupported(subscription, connection.Limits) is null)];
-        var unfit = _supported.Count == 0 && publisher is null ? FindUnsupported(subscriptions.Value[0], connection.Limits) : null;
+        _supported = [.. subscriptions.Value.Where(subscription => FindUnsupported(subscription, connection) is null)];
+        var unfit = _supported.Count == 0 && publisher is null ? FindUnsupported(subscriptions.Value[0], connection) : null;
         // Asked again, because the process may have been frozen while it connected. Nothing of this connection has been read yet.
         if ((unfit ?? await FindObstacleAsync(cancellationToken).ConfigureAwait(false)) is { } obstacle)
         {
@@ -85,11 +85,12 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         try
         {
             _fault = "The broker has not answered the subscriptions yet.";
-            if (_supported.Count > 0)
-                output.Append(SubscribePacket.Write(publisher?.FindUnusedPacketId() ?? SubscribePacketId, _supported, connection.Version, isRepeated: _hasSubscribed && connection.Limits.IsSessionPresent));
-            output.Flush();
+            var packets = SubscribePacket.Split(_supported, connection.Version, connection.Limits.MaxPacketBytes);
+            var answer = SubscribeNext();
             publisher?.Open(output);
-            return await RunAsync(connection, subscribed, cancellationToken).ConfigureAwait(false);
+            return await RunAsync(connection, subscribed, answer, SubscribeNext, cancellationToken).ConfigureAwait(false);
+
+            Task<SubackPacket>? SubscribeNext() => packets.TryDequeue(out var packet) ? Subscribe(packet, connection, output, subscribed) : null;
         }
         finally
         {
@@ -118,6 +119,16 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         return new SubscribedConnection(_arrivals, receiver, output, connection.Version, _state, delivery, abandon);
     }
 
+    // One packet is answered before the next is sent, because a connection that also publishes has one packet id for them.
+    private Task<SubackPacket> Subscribe(List<MqttSubscription> packet, MqttConnection connection, PacketOutput output, ISubscribedConnection subscribed)
+    {
+        var answer = subscribed.ExpectAnswer();
+        var isRepeated = _hasSubscribed && connection.Limits.IsSessionPresent;
+        output.Append(SubscribePacket.Write(publisher?.FindUnusedPacketId() ?? SubscribePacketId, packet, connection.Version, isRepeated));
+        output.Flush();
+        return answer;
+    }
+
     // Null when this process has the number, or needs none: after the stop only the publisher uses the connection, but it does not end that of another process with the number.
     private async Task<string?> FindObstacleAsync(CancellationToken cancellationToken) =>
         lease is null || (_isStopped && lease.TakenReason is null) ? null : await lease.AskAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
@@ -129,17 +140,24 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         return string.Create(CultureInfo.InvariantCulture, $"{code} (0x{(int)code:X2}).{says}");
     }
 
-    private async Task<string> RunAsync(MqttConnection connection, ISubscribedConnection subscribed, CancellationToken cancellationToken)
+    private async Task<string> RunAsync(MqttConnection connection, ISubscribedConnection subscribed, Task<SubackPacket>? answer, Func<Task<SubackPacket>?> subscribeNext,
+        CancellationToken cancellationToken)
     {
         // The first read may be delivered before the call returns, so the time counts from here.
         var start = timeProvider.GetTimestamp();
         var running = connection.RunAsync(subscribed, cancellationToken);
-        // Without a subscription there is nothing to answer.
-        var answer = _supported.Count > 0 ? subscribed.Subscribed : Task.FromResult(new SubackPacket(SubscribePacketId, [], Reason: null));
-        await AwaitAnswerAsync(connection, start, answer, running).ConfigureAwait(false);
-        if (answer.IsCompletedSuccessfully)
+        var answers = new List<SubackPacket>();
+        for (; answer is not null; answer = subscribeNext())
         {
-            EvaluateAnswer(await answer.ConfigureAwait(false), connection);
+            await AwaitAnswerAsync(connection, start, answer, running).ConfigureAwait(false);
+            if (!answer.IsCompletedSuccessfully)
+                break;
+            answers.Add(await answer.ConfigureAwait(false));
+        }
+
+        if (answer is null)
+        {
+            EvaluateAnswer(new SubackPacket(SubscribePacketId, [.. answers.SelectMany(static packet => packet.ReasonCodes)], answers.Find(static packet => packet.Reason is not null)?.Reason), connection);
             _hasSubscribed |= _supported.Count > 0;
             _firstAttempt.TrySetResult();
         }
@@ -184,7 +202,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         string? fault = null;
         foreach (var subscription in subscriptions.Value)
         {
-            if (FindUnsupported(subscription, connection.Limits) is not { } unsupported)
+            if (FindUnsupported(subscription, connection) is not { } unsupported)
                 continue;
             Log.SubscriptionRefused(log.Logger, MqttTopics.Show(subscription.Filter), target, unsupported);
             fault ??= unsupported;
@@ -214,8 +232,11 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
     }
 
     // Brokers react differently to an unsupported subscription; some close the connection.
-    private static string? FindUnsupported(MqttSubscription subscription, ConnackPacket limits)
+    private static string? FindUnsupported(MqttSubscription subscription, MqttConnection connection)
     {
+        var limits = connection.Limits;
+        if (SubscribePacket.Measure(subscription, connection.Version) > limits.MaxPacketBytes)
+            return $"The broker accepts packets of {limits.MaxPacketBytes} bytes at most, too few for the subscription {MqttTopics.Show(subscription.Filter)}.";
         if (!limits.IsSharedSubscriptionAvailable && subscription.Filter.StartsWith(MqttTopics.SharePrefix, StringComparison.Ordinal))
             return $"The broker has no shared subscriptions; {MqttTopics.Show(subscription.Filter)} is one.";
         return !limits.IsWildcardSubscriptionAvailable && subscription.Filter.AsSpan().ContainsAny('+', '#')

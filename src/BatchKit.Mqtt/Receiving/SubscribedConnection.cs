@@ -8,8 +8,8 @@ namespace BatchKit.Mqtt.Receiving;
 /// <summary>Receives the messages of one connection.</summary>
 internal interface ISubscribedConnection : IPacketHandler
 {
-    /// <summary>Completes with the broker's answer to the subscriptions.</summary>
-    Task<SubackPacket> Subscribed { get; }
+    /// <summary>Completes with the broker's next answer to subscriptions. Call it before they are sent.</summary>
+    Task<SubackPacket> ExpectAnswer();
 
     /// <summary>True while the next hop has not accepted the messages of the last delivery.</summary>
     bool IsDelivering { get; }
@@ -30,13 +30,13 @@ internal sealed class SubscribedConnection(
     IArrivals arrivals, BatchReceiver receiver, PacketOutput output, MqttVersion version, InboundState state, LeasedDelivery? lease, CancellationToken abandon)
     : ISubscribedConnection
 {
-    private readonly TaskCompletionSource<SubackPacket> _subscribed = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private volatile TaskCompletionSource<SubackPacket> _answer = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private readonly ReceivedMessages _messages = new(arrivals, state);
     private volatile bool _isDelivering;
 
-    public Task<SubackPacket> Subscribed => _subscribed.Task;
-
     public bool IsDelivering => _isDelivering;
+
+    public Task<SubackPacket> ExpectAnswer() => (_answer = new(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
 
     public void Handle(PacketHeader header, ReadOnlySpan<byte> body)
     {
@@ -49,7 +49,7 @@ internal sealed class SubscribedConnection(
                 _messages.Release(body);
                 break;
             case PacketType.Suback:
-                _subscribed.TrySetResult(SubackPacket.Read(body, version));
+                _answer.TrySetResult(SubackPacket.Read(body, version));
                 break;
             default:
                 throw MqttProtocolException.Forbidden($"{header.Type} is not allowed for a client that publishes nothing.");
@@ -97,7 +97,7 @@ internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> c
     // The limit of waiting messages' memory, in packets of the maximum size. Nothing is read while more wait. With QoS 1 the Receive Maximum limits the number of messages too.
     private const int MaxWaitingPackets = 4;
 
-    private readonly TaskCompletionSource<SubackPacket> _subscribed = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private volatile TaskCompletionSource<SubackPacket> _answer = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     // Guards the fields below; the reader collects while a delivery is under way.
     private readonly Lock _lock = new();
@@ -107,8 +107,6 @@ internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> c
     private bool _isDelivering;
     private bool _isClosed;
 
-    public Task<SubackPacket> Subscribed => _subscribed.Task;
-
     public bool IsDelivering
     {
         get
@@ -117,6 +115,8 @@ internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> c
                 return _isDelivering;
         }
     }
+
+    public Task<SubackPacket> ExpectAnswer() => (_answer = new(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
 
     public void Handle(PacketHeader header, ReadOnlySpan<byte> body)
     {
@@ -140,7 +140,7 @@ internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> c
 
                 break;
             case PacketType.Suback:
-                _subscribed.TrySetResult(SubackPacket.Read(body, connection.Version));
+                _answer.TrySetResult(SubackPacket.Read(body, connection.Version));
                 break;
             default:
                 publisher.Handle(header, body);

@@ -191,6 +191,35 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
         Assert.Equal(1, _log.Count(SubscriptionRefused));
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Subscriptions_above_the_brokers_packet_size_go_in_several_packets_and_one_that_is_too_large_is_refused_alone(bool isShared)
+    {
+        var options = Options("aaaa", "d", "bbbb", new string('c', 12));
+        (options.SharesConnection, options.ClientId) = (isShared, "some");
+        await using var transport = isShared ? new MqttTransport(options) : null;
+        await using var receiver = transport is null
+            ? new MqttReceiver(options, node: 1, new BatchReceiver(new CollectingTransport()), logger: new Logger<MqttReceiver>(_log))
+            : new MqttReceiver(transport, node: 1, new BatchReceiver(new CollectingTransport()), logger: new Logger<MqttReceiver>(_log));
+        var starting = receiver.StartAsync(CancellationToken.None);
+        using var broker = await _broker.AcceptAsync();
+        await broker.ReadAsync();
+        await broker.WriteAsync(0x20, 8, 0, 0, 5, 0x27, 0, 0, 0, 16);
+
+        var first = await broker.ReadAsync();
+        await broker.WriteAsync(0x90, 5, first[2], first[3], 0, 1, 1);
+        var second = await broker.ReadAsync();
+        await broker.WriteAsync(0x90, 4, second[2], second[3], 0, 1);
+        await starting.WithinDeadline();
+
+        Assert.Equal([.. "aaaa"u8, 1, 0, 1, (byte)'d', 1], first[7..]);
+        Assert.Equal([.. "bbbb"u8, 1], second[7..]);
+        Assert.Contains("'cccccccccccc'", receiver.Fault, StringComparison.Ordinal);
+        Assert.Contains("16 bytes", receiver.Fault, StringComparison.Ordinal);
+        Assert.Equal(1, _log.Count(SubscriptionRefused));
+    }
+
     [Fact]
     public async Task Retained_messages_are_asked_for_at_the_start_and_without_the_session_and_not_again_when_it_is_resumed()
     {
@@ -231,16 +260,22 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
         Assert.Equal("The receiver has stopped.", receiver.Fault);
     }
 
+    private MqttOptions Options(params string[] filters)
+    {
+        var options = ConnectionSome.Options(_broker);
+        options.ReconnectDelay = TimeSpan.FromMilliseconds(10);
+        foreach (var filter in filters)
+            options.Subscriptions.Add(new MqttSubscription { Filter = filter });
+        return options;
+    }
+
     private MqttReceiver Make(params string[] filters) => Make(static _ => { }, filters);
 
     private MqttReceiver Make(Action<MqttOptions> configure, params string[] filters) => Make(configure, TimeProvider.System, new CollectingTransport(), filters);
 
     private MqttReceiver Make(Action<MqttOptions> configure, TimeProvider timeProvider, IBatchTransport next, params string[] filters)
     {
-        var options = ConnectionSome.Options(_broker);
-        options.ReconnectDelay = TimeSpan.FromMilliseconds(10);
-        foreach (var filter in filters)
-            options.Subscriptions.Add(new MqttSubscription { Filter = filter });
+        var options = Options(filters);
         configure(options);
         return new MqttReceiver(options, node: 1, new BatchReceiver(next), timeProvider, new Logger<MqttReceiver>(_log));
     }

@@ -211,10 +211,13 @@ public sealed class SubscribedConnectionTests : IDisposable
     [Fact]
     public async Task The_answer_to_the_subscriptions_is_given_out()
     {
+        var first = _connection.ExpectAnswer();
         _connection.Handle(new PacketHeader(PacketType.Suback, 0, 5), [0, 1, 0, 1, 0x87]);
+        var second = _connection.ExpectAnswer();
+        _connection.Handle(new PacketHeader(PacketType.Suback, 0, 4), [0, 1, 0, 0]);
 
-        var suback = await _connection.Subscribed.WithinDeadline();
-        Assert.Equal([MqttReasonCode.GrantedQoS1, MqttReasonCode.NotAuthorized], suback.ReasonCodes);
+        Assert.Equal([MqttReasonCode.GrantedQoS1, MqttReasonCode.NotAuthorized], (await first.WithinDeadline()).ReasonCodes);
+        Assert.Equal([MqttReasonCode.Success], (await second.WithinDeadline()).ReasonCodes);
     }
 
     public void Dispose()

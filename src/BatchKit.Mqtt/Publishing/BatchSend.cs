@@ -35,7 +35,7 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
         }
 
         foreach (var batch in batches)
-            parked.Forget(batch.Producer);
+            parked.Forget(batch);
         Begin(unsettled);
         return begun;
     }
@@ -162,7 +162,7 @@ internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
 }
 
 /// <summary>Keeps the batches of a send that was given up half-way until they are sent again, and objects for reuse. Guarded by the queue's lock.</summary>
-/// <remarks>After a failed send, dispatch sends the same batches again before newer ones of the same producer. A batch that the next send does not contain was given up.</remarks>
+/// <remarks>After a failed send, dispatch sends the same batches again before newer ones of the same producer, all of them or first only some. A batch is given up when the producer sends a newer one and not it.</remarks>
 internal sealed class ParkedBatches(TopicPolicy policy)
 {
     private const int MaxSpare = 4096;
@@ -187,11 +187,19 @@ internal sealed class ParkedBatches(TopicPolicy policy)
         return group;
     }
 
-    /// <summary>Removes the batches that the producer has given up. They are not reused, because the window may still contain their messages.</summary>
-    public void Forget(ProducerId producer)
+    /// <summary>Removes the batches that the producer has given up: those before one that it sends. They are not reused, because the window may still contain their messages.</summary>
+    public void Forget(MessageBatch sent)
     {
-        if (_parked.Count > 0)
-            _parked.Remove(producer);
+        if (_parked.Count == 0 || !_parked.TryGetValue(sent.Producer, out var parked))
+            return;
+        for (var index = parked.Count - 1; index >= 0; index--)
+        {
+            if (parked[index].Number < sent.Number)
+                parked.RemoveAt(index);
+        }
+
+        if (parked.Count == 0)
+            _parked.Remove(sent.Producer);
     }
 
     /// <summary>Takes back a group that a send has detached from.</summary>

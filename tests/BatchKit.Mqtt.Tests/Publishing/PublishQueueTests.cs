@@ -111,6 +111,26 @@ public sealed class PublishQueueTests : PublishQueueTest
         Assert.Equal(["1", "2", "3", "4"], Broker.Texts);
     }
 
+    // Dispatch halves a send that keeps failing, to find the batch for which it does.
+    [Fact]
+    public async Task A_batch_that_is_not_in_the_next_send_goes_on_where_it_stopped_when_it_is_sent_again()
+    {
+        MessageBatch[] batches = [Some.Batch(Topic("a"), Producer, 1, "1"), Some.Batch(Topic("b"), Producer, 2, "2", "3", "4")];
+        Broker.Connect();
+        await SendInVainAsync(batches);
+        Broker.Acknowledge(1);
+        await SendInVainAsync(batches[..1]);
+        Broker.AcknowledgeAll();
+
+        var again = Send(batches);
+        Broker.Take();
+        Broker.AcknowledgeAll();
+        await again.WithinDeadline();
+
+        Assert.Equal(["1", "2", "3", "4"], Broker.Texts);
+        Assert.Equal((4L, 4L), (Queue.GetStatistics().AcceptedMessages, Queue.GetStatistics().AcknowledgedMessages));
+    }
+
     [Fact]
     public async Task What_a_producer_does_not_bring_back_is_not_sent_again()
     {
@@ -163,6 +183,15 @@ public sealed class PublishQueueTests : PublishQueueTest
         Assert.Equal([true, false, false], broker.Arrived.Select(publish => publish.PacketId == 0));
         broker.AcknowledgeAll();
         await publishing.WithinDeadline();
+    }
+
+    private async Task SendInVainAsync(MessageBatch[] batches)
+    {
+        using var cancellation = new CancellationTokenSource();
+        var sending = Queue.SendAsync(batches, cancellation.Token).AsTask();
+        Broker.Take();
+        await cancellation.CancelAsync();
+        await Assert.ThrowsAnyAsync<Exception>(() => sending.WithinDeadline());
     }
 
     [Fact]

@@ -5,11 +5,12 @@ using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Tests.Publishing;
 
-/// <summary>Sends like dispatch: one send at a time, and what a cancelled one left goes again, unchanged, before anything newer.</summary>
+/// <summary>Sends like dispatch: one send at a time, and what a cancelled one left goes again, unchanged, before anything newer; sometimes first its first part only.</summary>
 internal sealed class ResendingSender(PublishQueue queue, Random random, int topics)
 {
     private readonly ProducerId _producer = Some.Producer();
     private MessageBatch[] _batches = [];
+    private MessageBatch[] _sent = [];
     private Task? _sending;
     private CancellationTokenSource _cancellation = new();
     private long _number;
@@ -59,7 +60,8 @@ internal sealed class ResendingSender(PublishQueue queue, Random random, int top
     {
         _cancellation.Dispose();
         _cancellation = new CancellationTokenSource();
-        _sending = queue.SendAsync(_batches, _cancellation.Token).AsTask();
+        _sent = _batches[..random.Next(1, _batches.Length + 1)];
+        _sending = queue.SendAsync(_sent, _cancellation.Token).AsTask();
     }
 
     private async Task SettleAsync()
@@ -67,11 +69,11 @@ internal sealed class ResendingSender(PublishQueue queue, Random random, int top
         try
         {
             await _sending!.WithinDeadline();
-            _batches = [];
+            _batches = _batches[_sent.Length..];
         }
         catch (BatchSendException partial)
         {
-            _batches = [.. _batches.Where((_, index) => partial.Outcomes[index] == BatchOutcome.Unacknowledged)];
+            _batches = [.. _batches.Where((_, index) => index >= _sent.Length || partial.Outcomes[index] == BatchOutcome.Unacknowledged)];
         }
         catch (Exception exception) when (exception is OperationCanceledException or IOException)
         {

@@ -6,7 +6,6 @@ using Microsoft.Extensions.Logging;
 using MQTTnet;
 using MQTTnet.Packets;
 using MQTTnet.Server;
-using MQTTnet.Server.Internal;
 
 namespace BatchKit.MQTTnet;
 
@@ -20,16 +19,10 @@ namespace BatchKit.MQTTnet;
 /// </remarks>
 public sealed class MqttServerTransport : IBatchTransport, IDisposable
 {
-    // MQTT 5, section 2.4.
-    private const int LeastRefusal = 0x80;
-
-    // How long the application's handlers have for a message after a cancellation. Well below the half second after which dispatch abandons a send: it would not learn what was injected, and send that again.
-    private static readonly TimeSpan HandlersPatience = TimeSpan.FromMilliseconds(200);
-
     private readonly MqttServer _server;
     private readonly MqttServerTransportOptions _options;
-    private readonly TimeProvider _timeProvider;
     private readonly PublishSettings _settings;
+    private readonly MessageInjector _injector;
     private readonly DropCounter _drops;
     private readonly SubscriberCapacity _subscribers;
 
@@ -40,7 +33,6 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     // Set in the flow of a send, and thus in the handlers of the server for which it waits. What a handler sends is part of that turn: if it waited for its own turn, neither would end.
     private readonly AsyncLocal<Turn?> _turn = new();
 
-    private long _injectedMessages;
     private volatile bool _isDisposed;
 
     /// <summary>Creates a transport.</summary>
@@ -55,14 +47,15 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         _options = options?.Copy() ?? new MqttServerTransportOptions();
         OptionsRules.ThrowIfInvalid(new MqttServerTransportOptionsValidator(), _options);
         _server = server;
-        _timeProvider = timeProvider ?? TimeProvider.System;
+        timeProvider ??= TimeProvider.System;
+        _injector = new MessageInjector(server, _options.SenderClientId, timeProvider);
         _settings = new PublishSettings(_options.QualityOfService, _options.Retain, _options.Expiry);
         _drops = new DropCounter(server);
-        _subscribers = new SubscriberCapacity(server, _options, _drops, _timeProvider, GuardedLogger.Of(logger));
+        _subscribers = new SubscriberCapacity(server, _options, _drops, timeProvider, GuardedLogger.Of(logger));
     }
 
     /// <summary>The counts so far.</summary>
-    public MqttServerTransportStatistics GetStatistics() => new(Interlocked.Read(ref _injectedMessages), _drops.DroppedMessages, _subscribers.SlowSubscribers);
+    public MqttServerTransportStatistics GetStatistics() => new(_injector.InjectedMessages, _drops.DroppedMessages, _subscribers.SlowSubscribers);
 
     /// <summary>Injects the batches. Completes when the server has queued all messages for its subscribers.</summary>
     /// <remarks>
@@ -76,8 +69,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
-        if (!_server.IsStarted)
-            throw new IOException("The application's MQTT server is not started: call its StartAsync, because BatchKit does not start it.");
+        ThrowIfNotStarted();
         var outcomes = new BatchOutcome[batches.Length];
         string? refusal = null;
         Exception? error = null;
@@ -91,7 +83,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             {
                 var batch = batches.Span[index];
                 var fault = MessageTexts.FindFault(batch.Handle, _options.AllowSystemTopics);
-                fault ??= await InjectAsync(batch, turn, cancellationToken).ConfigureAwait(false);
+                fault ??= await InjectBatchAsync(batch, turn, cancellationToken).ConfigureAwait(false);
                 refusal ??= fault;
                 outcomes[index] = fault is null ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
             }
@@ -113,7 +105,8 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     /// <remarks>
     /// Each message has its own QoS (0, 1 or 2), retain flag and properties; the transport's settings for these do not apply. A message that is refused, because of its text or by the
     /// server's <c>InterceptingPublishAsync</c>, does not stop the others. A message that no one subscribes to succeeds with the reason code <c>NoMatchingSubscribers</c>.
-    /// Calls and sends take turns. A handler of the server may call it: that is part of the turn for which the server calls the handler.
+    /// Calls and sends take turns. A handler of the server may call it: that is part of the turn for which the server calls the handler. A message that a handler keeps for longer than 10 s is <c>Failed</c> and
+    /// injected when that handler ends; after that the handlers have 200 ms for each message of the call.
     /// </remarks>
     /// <param name="messages">
     /// The messages. The server keeps references to them, to their payloads and to their lists for an unlimited time: never change them after the call.
@@ -133,8 +126,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         cancellationToken.ThrowIfCancellationRequested();
         if (messages.IsEmpty)
             return default;
-        if (!_server.IsStarted)
-            throw new IOException("The application's MQTT server is not started: call its StartAsync, because BatchKit does not start it.");
+        ThrowIfNotStarted();
         var results = new PublishManyResults(messages.Length);
         var outer = _turn.Value is { IsOver: false } held ? held : null;
         if (outer is null)
@@ -143,6 +135,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         try
         {
             var droppedBefore = _drops.DroppedMessages;
+            var limit = MessageInjector.HandlerLimit;
             for (var index = 0; index < messages.Length; index++)
             {
                 cancellationToken.ThrowIfCancellationRequested();
@@ -153,8 +146,9 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
                 }
 
                 if (--turn.Capacity < 0)
-                    await WaitAsync(turn, cancellationToken).ConfigureAwait(false);
-                await InjectAsync(messages.Span[index], index, results, cancellationToken).ConfigureAwait(false);
+                    await WaitForCapacityAsync(turn, cancellationToken).ConfigureAwait(false);
+                if (!await _injector.InjectAndRecordAsync(messages.Span[index], index, results, limit, cancellationToken).ConfigureAwait(false))
+                    limit = MessageInjector.HandlerPatience;
             }
 
             return new InjectManyReport(results.ToReport(), _drops.DroppedMessages - droppedBefore);
@@ -171,6 +165,12 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     {
         _isDisposed = true;
         _drops.Dispose();
+    }
+
+    private void ThrowIfNotStarted()
+    {
+        if (!_server.IsStarted)
+            throw new IOException("The application's MQTT server is not started: call its StartAsync, because BatchKit does not start it.");
     }
 
     private static void ThrowIfIncomplete(BatchOutcome[] outcomes, string? refusal, Exception? error)
@@ -190,7 +190,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         _free.Release();
     }
 
-    private async ValueTask WaitAsync(Turn turn, CancellationToken cancellationToken)
+    private async ValueTask WaitForCapacityAsync(Turn turn, CancellationToken cancellationToken)
     {
         await _waiting.WaitAsync(cancellationToken).ConfigureAwait(false);
         try
@@ -204,7 +204,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     }
 
     // Returns why a message was refused; null when none was. The other messages are injected.
-    private async ValueTask<string?> InjectAsync(MessageBatch batch, Turn turn, CancellationToken cancellationToken)
+    private async ValueTask<string?> InjectBatchAsync(MessageBatch batch, Turn turn, CancellationToken cancellationToken)
     {
         string? fault = null;
         ReadOnlyMemory<byte> payload = batch.Payload.ToArray();
@@ -220,117 +220,16 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             }
 
             if (--turn.Capacity < 0)
-                await WaitAsync(turn, cancellationToken).ConfigureAwait(false);
+                await WaitForCapacityAsync(turn, cancellationToken).ConfigureAwait(false);
             var start = index == 0 ? 0 : batch.MessageEnds[index - 1];
             var properties = PublishSettings.HasProperties(header) ? new(header!.Properties.Length) : default(List<MqttUserProperty>);
             var message = _settings.CreateMessage(batch.Handle.Name!, payload[start..batch.MessageEnds[index]], header, properties);
-            var messageFault = await InjectAsync(message, cancellationToken).ConfigureAwait(false);
+            var messageFault = await _injector.InjectAndFindRefusalAsync(message, cancellationToken).ConfigureAwait(false);
             fault ??= messageFault;
         }
 
         return fault;
     }
-
-    // Returns why the message was refused; null when it was not.
-    private async ValueTask<string?> InjectAsync(MqttApplicationMessage message, CancellationToken cancellationToken)
-    {
-        Task? injecting = null;
-        try
-        {
-            injecting = StartInjecting(message);
-            await WaitAsync(injecting, cancellationToken).ConfigureAwait(false);
-            return Count(injecting);
-        }
-        catch (Exception exception) when (injecting is null or { IsFaulted: true } or { IsCanceled: true } && _server.IsStarted)
-        {
-            return $"The application's MQTT server failed with {exception.GetType().Name}: {FailureText.MessageOf(exception)}";
-        }
-    }
-
-    private ValueTask InjectAsync(MqttApplicationMessage message, int index, PublishManyResults results, CancellationToken cancellationToken)
-    {
-        try
-        {
-            var injecting = StartInjecting(message);
-            if (!injecting.IsCompletedSuccessfully)
-                return InjectSlowAsync(injecting, index, results, cancellationToken);
-            Answer(injecting, index, results);
-        }
-        catch (Exception exception)
-        {
-            Fail(exception, index, results);
-        }
-
-        return default;
-    }
-
-    private async ValueTask InjectSlowAsync(Task injecting, int index, PublishManyResults results, CancellationToken cancellationToken)
-    {
-        try
-        {
-            await WaitAsync(injecting, cancellationToken).ConfigureAwait(false);
-            Answer(injecting, index, results);
-        }
-        catch (Exception exception) when (injecting.IsCompleted)
-        {
-            Fail(exception, index, results);
-        }
-    }
-
-    // The server waits for handlers of the application. After a cancellation a slow one has some time, so that nothing overtakes its message; the message of one that hangs is left to it, because it would hold up all others.
-    private async ValueTask WaitAsync(Task injecting, CancellationToken cancellationToken)
-    {
-        try
-        {
-            await injecting.WaitAsync(cancellationToken).ConfigureAwait(false);
-        }
-        catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
-        {
-            await Task.WhenAny(injecting, Task.Delay(HandlersPatience, _timeProvider, CancellationToken.None)).ConfigureAwait(false);
-            if (!injecting.IsCompleted)
-            {
-                _ = injecting.ContinueWith(static late => late.Exception, TaskScheduler.Default);
-                throw;
-            }
-
-            await injecting.ConfigureAwait(false);
-        }
-    }
-
-    // Never cancelled: a cancelled call may have queued the message for some subscribers only.
-    private Task StartInjecting(MqttApplicationMessage message) =>
-        _server.InjectApplicationMessage(new InjectedMqttApplicationMessage(message) { SenderClientId = _options.SenderClientId }, CancellationToken.None);
-
-    private void Answer(Task injected, int index, PublishManyResults results)
-    {
-        if (ResultOf(injected) is { } result)
-            results.Answer(index, (MqttClientPublishReasonCode)result.ReasonCode, result.ReasonString);
-        if (!IsRefused(ResultOf(injected)))
-            Interlocked.Increment(ref _injectedMessages);
-    }
-
-    // Returns why the application has refused the message; null when it has not.
-    private string? Count(Task injected)
-    {
-        var result = ResultOf(injected);
-        if (!IsRefused(result))
-        {
-            Interlocked.Increment(ref _injectedMessages);
-            return null;
-        }
-
-        // Not tried again: the handler that refuses it is the application's, and what is before it in its batch would be injected twice.
-        return $"The server answered {(MqttClientPublishReasonCode)result!.ReasonCode} ({result.ReasonCode}){(string.IsNullOrEmpty(result.ReasonString) ? "" : $": {result.ReasonString}")}.";
-    }
-
-    // The server declares a plain task, but the task's result contains the reason code, which an intercepting handler may set.
-    private static DispatchApplicationMessageResult? ResultOf(Task injected) => injected is Task<DispatchApplicationMessageResult> { Result: { } result } ? result : null;
-
-    private static bool IsRefused(DispatchApplicationMessageResult? result) => result?.ReasonCode >= LeastRefusal;
-
-    // A handler of the application has thrown, or the server has stopped.
-    private static void Fail(Exception exception, int index, PublishManyResults results) =>
-        results.Fail(index, new PublishManyResult(PublishManyOutcome.Failed, Reason: FailureText.MessageOf(exception), Error: exception));
 
     private sealed class Turn
     {

@@ -178,6 +178,30 @@ public sealed class InjectManyTests : IAsyncLifetime
     }
 
     [Fact]
+    public async Task A_handler_that_hangs_fails_its_message_and_holds_up_the_others_for_a_limited_time()
+    {
+        var time = new ManualTimeProvider();
+        using var transport = new MqttServerTransport(_server.Server, timeProvider: time);
+        var hung = new TaskCompletionSource();
+        _server.Server.InterceptingPublishAsync += occurrence => occurrence.ApplicationMessage.Topic == "hang" ? hung.Task : Task.CompletedTask;
+        var subscriber = await Subscriber.StartAsync(_server);
+
+        var injecting = transport.InjectManyAsync((MqttApplicationMessage[])[Messages.One("hang", "1"), Messages.One("good", "2"), Messages.One("hang", "3"), Messages.One("good", "4")]).AsTask();
+        foreach (var limit in new[] { TimeSpan.FromSeconds(10), TimeSpan.FromMilliseconds(200) })
+        {
+            await time.WaitForTimersAsync();
+            time.Advance(limit);
+        }
+
+        var report = (await injecting.WithinDeadline()).Messages;
+        await subscriber.WaitForMessagesAsync(2);
+        Assert.Equal(["2", "4"], subscriber.Texts);
+        Assert.Equal([0, 2], Enumerable.Range(0, 4).Where(index => report[index].Outcome == PublishManyOutcome.Failed));
+        Assert.Contains("has kept the message for longer than 00:00:10", report[0].Reason, StringComparison.Ordinal);
+        hung.SetResult();
+    }
+
+    [Fact]
     public async Task Messages_after_the_servers_stop_fail()
     {
         using var transport = Make();

@@ -16,8 +16,12 @@ internal static class MqttOptionsRules
 
     public static IEnumerable<ValidationResult> FindBroken(MqttOptions options)
     {
-        if (options.Server is null || options.TopicRules is null || options.Subscriptions is null)
+        // The attributes report what is null.
+        if (options.Server is null || options.TopicRules?.All(static rule => rule?.Filter is not null) != true
+            || options.Subscriptions?.All(static subscription => subscription?.Filter is not null) != true)
+        {
             yield break;
+        }
 
         // The message does not repeat the address: it may contain a password.
         if (!options.Server.IsAbsoluteUri || !Schemes.Contains(options.Server.Scheme) || options.Server.Host.Length == 0)

@@ -12,10 +12,13 @@ namespace BatchKit.Mqtt.Receiving;
 /// <summary>Collects the PUBLISH packets of one read and delivers them together. Not thread-safe.</summary>
 internal interface IArrivals
 {
-    bool IsEmpty { get; }
+    int Count { get; }
 
     /// <summary>Copies the content of a PUBLISH.</summary>
     void Add(in ReceivedPublish publish);
+
+    /// <summary>Drops the message at a place among those that were added.</summary>
+    void RemoveAt(int index);
 
     /// <summary>
     /// Delivers everything in order. Completes when the receiver's next hop has accepted it or refused it. The collection is empty afterwards, also after a
@@ -48,7 +51,7 @@ internal sealed class TopicArrivals(int node, ReceiverLog log, HeldFrame held) :
     private int _payloadBytes;
     private long _lastNumber;
 
-    public bool IsEmpty => _messages.Count == 0;
+    public int Count => _messages.Count;
 
     public void Add(in ReceivedPublish publish)
     {
@@ -57,6 +60,8 @@ internal sealed class TopicArrivals(int node, ReceiverLog log, HeldFrame held) :
         _messages.Add((_handles.Get(publish.Topic), _payloadBytes, publish.Payload.Length, CreateHeader(publish)));
         _payloadBytes += publish.Payload.Length;
     }
+
+    public void RemoveAt(int index) => _messages.RemoveAt(index);
 
     public async ValueTask DeliverAsync(BatchReceiver receiver, CancellationToken cancellationToken)
     {
@@ -192,13 +197,19 @@ internal sealed class FrameArrivals(ReceiverLog log, HeldFrame held) : IArrivals
 {
     private readonly List<(byte[] Array, int Length)> _frames = [];
 
-    public bool IsEmpty => _frames.Count == 0;
+    public int Count => _frames.Count;
 
     public void Add(in ReceivedPublish publish)
     {
         var array = ArrayPool<byte>.Shared.Rent(publish.Payload.Length);
         publish.Payload.CopyTo(array);
         _frames.Add((array, publish.Payload.Length));
+    }
+
+    public void RemoveAt(int index)
+    {
+        ArrayPool<byte>.Shared.Return(_frames[index].Array);
+        _frames.RemoveAt(index);
     }
 
     public async ValueTask DeliverAsync(BatchReceiver receiver, CancellationToken cancellationToken)

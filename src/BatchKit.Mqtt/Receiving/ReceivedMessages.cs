@@ -11,12 +11,15 @@ internal sealed class ReceivedMessages(IArrivals arrivals, InboundState state)
     private const int MessageOverheadBytes = 192;
     private const int BytesPerTextByte = 16;
 
-    // The messages of QoS 2 among them, which a resent copy must not repeat once they are delivered.
-    private readonly HashSet<ushort> _exactlyOnce = [];
+    // Those of the session, so that a delivery that outlives its connection records nothing in the next session.
+    private readonly DeliveredMessages _delivered = state.Delivered;
+
+    // The messages of QoS 2 among them and their places, which a resent copy must not repeat once they are delivered.
+    private readonly Dictionary<ushort, int> _exactlyOnce = [];
     private byte[] _acknowledgements = new byte[64 * AcknowledgementPacket.Bytes];
     private int _acknowledgementBytes;
 
-    public bool IsEmpty => arrivals.IsEmpty && _acknowledgementBytes == 0;
+    public bool IsEmpty => arrivals.Count == 0 && _acknowledgementBytes == 0;
 
     /// <summary>The memory of all messages, about.</summary>
     public long Bytes { get; private set; }
@@ -26,7 +29,7 @@ internal sealed class ReceivedMessages(IArrivals arrivals, InboundState state)
     {
         var isTaken = state.Quarantine.TryRead(header, body, version, out var publish);
         if (publish.QualityOfService == MqttQualityOfService.ExactlyOnce)
-            isTaken = isTaken && !state.IsDelivered(publish.PacketId) && _exactlyOnce.Add(publish.PacketId);
+            isTaken = isTaken && !_delivered.Contains(publish.PacketId) && _exactlyOnce.TryAdd(publish.PacketId, arrivals.Count);
         if (isTaken)
         {
             arrivals.Add(publish);
@@ -42,7 +45,7 @@ internal sealed class ReceivedMessages(IArrivals arrivals, InboundState state)
     public void Release(ReadOnlySpan<byte> body)
     {
         var packetId = new PacketReader(body).ReadPacketId();
-        state.Release(packetId);
+        _delivered.Release(packetId);
         Acknowledge(PacketType.Pubcomp, packetId);
     }
 
@@ -50,8 +53,11 @@ internal sealed class ReceivedMessages(IArrivals arrivals, InboundState state)
     {
         try
         {
+            if (_exactlyOnce.Count > 0)
+                RemoveDelivered();
             await arrivals.DeliverAsync(receiver, abandon).ConfigureAwait(false);
-            state.Deliver(_exactlyOnce);
+            if (_exactlyOnce.Count > 0)
+                _delivered.Add(_exactlyOnce.Keys);
             output.Append(_acknowledgements.AsSpan(0, _acknowledgementBytes));
             output.Flush();
         }
@@ -69,6 +75,13 @@ internal sealed class ReceivedMessages(IArrivals arrivals, InboundState state)
     {
         arrivals.Clear();
         Forget();
+    }
+
+    // A delivery of the connection before, which was under way when the broker sent them again, may have ended since.
+    private void RemoveDelivered()
+    {
+        foreach (var (_, place) in _exactlyOnce.Where(message => _delivered.Contains(message.Key)).OrderByDescending(static message => message.Value))
+            arrivals.RemoveAt(place);
     }
 
     private void Acknowledge(PacketType type, ushort packetId)

@@ -24,7 +24,7 @@ public sealed class SubscribedConnectionTests : IDisposable
     {
         _nextHop = new ScriptedTransport(_arrived);
         _output = new PacketOutput(_written, source: null);
-        _connection = new SubscribedConnection(Arrivals(NullLogger.Instance), new BatchReceiver(_nextHop), _output, MqttVersion.V5, _state, lease: null, _abandon.Token);
+        _connection = Connect(isSessionPresent: false);
     }
 
     [Fact]
@@ -169,8 +169,9 @@ public sealed class SubscribedConnectionTests : IDisposable
         await ReceiveAsync(isSessionPresent: false);
         await ReceiveAsync(isSessionPresent: true);
         var deliveredOnce = _arrived.MessageCount;
-        _connection.Handle(new PacketHeader(PacketType.Pubrel, 0b0010, 2), [0, 7]);
-        await _connection.FinishReadAsync(CancellationToken.None);
+        var released = Connect(isSessionPresent: true);
+        released.Handle(new PacketHeader(PacketType.Pubrel, 0b0010, 2), [0, 7]);
+        await released.FinishReadAsync(CancellationToken.None);
         await ReceiveAsync(isSessionPresent: true);
         await ReceiveAsync(isSessionPresent: false);
 
@@ -180,9 +181,9 @@ public sealed class SubscribedConnectionTests : IDisposable
 
         async Task ReceiveAsync(bool isSessionPresent)
         {
-            _state.Connect(isSessionPresent);
-            Give(new PublishFields { Topic = "a" }, MqttQualityOfService.ExactlyOnce, packetId: 7);
-            await _connection.FinishReadAsync(CancellationToken.None);
+            var connection = Connect(isSessionPresent);
+            Give(connection, new PublishFields { Topic = "a" }, MqttQualityOfService.ExactlyOnce, packetId: 7);
+            await connection.FinishReadAsync(CancellationToken.None);
         }
     }
 
@@ -196,7 +197,7 @@ public sealed class SubscribedConnectionTests : IDisposable
         await _abandon.CancelAsync();
         await finishing.AsTask().WithinDeadline();
 
-        Assert.False(_state.IsDelivered(7));
+        Assert.False(_state.Delivered.Contains(7));
         Assert.Equal(0, _written.Length);
     }
 
@@ -230,6 +231,12 @@ public sealed class SubscribedConnectionTests : IDisposable
     private static TopicArrivals Arrivals(ILogger logger) => new(node: 1, LogTo(logger), new HeldFrame(TimeProvider.System));
 
     private static ReceiverLog LogTo(ILogger logger) => new(GuardedLogger.Of(logger), TimeProvider.System);
+
+    private SubscribedConnection Connect(bool isSessionPresent)
+    {
+        _state.Connect(isSessionPresent);
+        return new SubscribedConnection(Arrivals(NullLogger.Instance), new BatchReceiver(_nextHop), _output, MqttVersion.V5, _state, lease: null, _abandon.Token);
+    }
 
     private void Give(PublishFields fields, MqttQualityOfService qualityOfService, ushort packetId, ushort topicAlias = 0) =>
         Give(_connection, fields, qualityOfService, packetId, topicAlias);

@@ -5,7 +5,8 @@ namespace BatchKit.Mqtt.Packets;
 /// <summary>PUBLISH (MQTT 5, section 3.3; 3.1.1, section 3.3).</summary>
 internal static class PublishPacket
 {
-    private const int TopicAliasBytes = 1 + sizeof(ushort);
+    /// <summary>The size of a topic alias in the properties.</summary>
+    public const int TopicAliasBytes = 1 + sizeof(ushort);
 
     /// <summary>
     /// A human-readable description of what is wrong with the properties; null when they may be sent. Call it before <see cref="Measure"/>: invalid UTF-16 must not be replaced by other

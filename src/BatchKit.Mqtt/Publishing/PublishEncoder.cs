@@ -23,7 +23,7 @@ internal sealed class PublishEncoder(ConnackPacket limits, MqttVersion version, 
             return new MqttPublishResult(MqttReasonCode.RetainNotSupported, $"{target} does not support retained messages.");
         if (PublishPacket.FindFault(fields, version) is { } fault)
             return new MqttPublishResult(MqttReasonCode.MalformedPacket, fault);
-        var (alias, isKnown) = _aliases.Find(fields.Topic);
+        var (alias, isKnown) = FindAlias(fields);
         var packetBytes = PublishPacket.Measure(fields, version, alias, isKnown);
         if (packetBytes > _maxPacketBytes)
         {
@@ -39,10 +39,18 @@ internal sealed class PublishEncoder(ConnackPacket limits, MqttVersion version, 
     /// <summary>Writes a message that passed <see cref="Check"/>.</summary>
     public void Write(Span<byte> memory, in PublishFields fields, ushort packetId, bool isDuplicate)
     {
-        var (alias, isKnown) = _aliases.Find(fields.Topic);
+        var (alias, isKnown) = FindAlias(fields);
         PublishPacket.Write(memory, fields, version, packetId, isDuplicate, alias, isKnown);
         if (alias > 0 && !isKnown)
             _aliases.Learn(fields.Topic, alias);
+    }
+
+    // A new alias makes the packet larger, and so does any in place of a topic that is shorter. A message that fits only without one goes without.
+    private (ushort Alias, bool IsKnown) FindAlias(in PublishFields fields)
+    {
+        var (alias, isKnown) = _aliases.Find(fields.Topic);
+        var mayBeLarger = alias > 0 && (!isKnown || fields.Topic.Length < PublishPacket.TopicAliasBytes);
+        return mayBeLarger && PublishPacket.Measure(fields, version, alias, isKnown) > _maxPacketBytes ? default : (alias, isKnown);
     }
 }
 

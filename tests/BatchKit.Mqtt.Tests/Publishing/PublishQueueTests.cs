@@ -207,4 +207,20 @@ public sealed class PublishQueueTests : PublishQueueTest
 
         Assert.Equal(["a", "", "b"], Broker.Arrived.Select(publish => publish.Topic));
     }
+
+    [Fact]
+    public async Task A_message_that_fits_only_without_an_alias_is_sent_without_one()
+    {
+        const int withoutPayload = 8;
+        const int largest = 100;
+        Options.MaxTopicAliases = 10;
+        Broker.Connect(new ConnackPacket { TopicAliasMaximum = 10, MaxPacketBytes = largest });
+
+        var publishing = Queue.PublishManyAsync(Array.ConvertAll((int[])[largest - withoutPayload, 1, largest - withoutPayload], static bytes => new MqttMessage("a", new byte[bytes]))).AsTask();
+        Broker.Take();
+        Broker.AcknowledgeAll();
+
+        Assert.True((await publishing.WithinDeadline()).IsSuccess);
+        Assert.Equal(["a", "a", "a"], Broker.Arrived.Select(publish => publish.Topic));
+    }
 }

@@ -40,7 +40,9 @@ public sealed class MqttSubscription
 /// <summary>When the broker sends a subscription's retained messages; the value is Retain Handling in SUBSCRIBE (MQTT 5, section 3.8.3.1).</summary>
 public enum MqttRetainHandling
 {
-    /// <summary>At the start of the receiver, and when the broker has lost its session.</summary>
+    /// <summary>
+    /// At the start of the receiver, and when the broker has lost its session. Those of QoS 0 that were under way when a connection was lost come only at the next start, because the session does not keep them.
+    /// </summary>
     SendAtStart = 0,
 
     /// <summary>Only when the session has no such subscription yet.</summary>

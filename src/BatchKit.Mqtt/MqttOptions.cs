@@ -49,8 +49,8 @@ public sealed class MqttOptions : IValidatableObject
     /// True lets the transport and the receiver of a buffer share one connection, with <see cref="ClientId"/> unchanged; false, the default: each has its own connection.
     /// </summary>
     /// <remarks>
-    /// The receiver keeps reading while the next transport is busy, because that transport may wait for its own publishes. Messages that arrive in the meantime wait in memory. When their payloads exceed four times
-    /// <see cref="MaxPacketBytes"/>, the receiver stops reading until they are delivered. Acknowledgements are not read then either, so publishing stops when the window is full. The broker keeps the session as
+    /// The receiver keeps reading while the next transport is busy, because that transport may wait for its own publishes. Messages that arrive in the meantime wait in memory. When they take more than four times
+    /// <see cref="MaxPacketBytes"/>, with their properties and about 200 bytes for each, the receiver stops reading until they are delivered. Acknowledgements are not read then either, so publishing stops when the window is full. The broker keeps the session as
     /// it keeps a receiver's.
     /// </remarks>
     public bool SharesConnection { get; set; }

@@ -35,7 +35,7 @@ public sealed class MqttClientTransportOptions : IValidatableObject
     [TimeSpanRange("00:00:01", "24855.00:00:00")]
     public TimeSpan? Expiry { get; set; }
 
-    /// <summary>True allows topics that begin with <c>$SYS</c>, which are reserved for the broker; false by default.</summary>
+    /// <summary>True allows the topic <c>$SYS</c> and those below it, which are reserved for the broker; false by default.</summary>
     public bool AllowSystemTopics { get; set; }
 
     /// <summary>Called when the application's client connects, loses its connection, or connects again; null by default. The end of a connection that the application itself disconnects is not reported.</summary>

@@ -41,7 +41,7 @@ public sealed class MqttServerTransportOptions : IValidatableObject
     [TimeSpanRange("00:00:01", "24855.00:00:00")]
     public TimeSpan? Expiry { get; set; }
 
-    /// <summary>True allows topics that begin with <c>$SYS</c>; false by default.</summary>
+    /// <summary>True allows the topic <c>$SYS</c> and those below it; false by default.</summary>
     public bool AllowSystemTopics { get; set; }
 
     /// <summary>Returns a copy that later changes do not affect.</summary>

@@ -7,12 +7,12 @@ namespace BatchKit.SignalR;
 public sealed class SignalROptions
 {
     /// <summary>The most bytes that may wait for one client; 4 MiB by default, from 4 KiB to 1 GiB. A client beyond it does not read: its connection is aborted, counted and logged.</summary>
-    /// <remarks>What one send has for a client with at most half of the limit waiting is taken whole, however large it is; what another send waits for, as one of the backplane, does not count. Sends wait for a client that has more than half of the limit waiting and still reads; see <see cref="StuckAfter"/>.</remarks>
+    /// <remarks>What one send has for a client with at most half of the limit waiting is taken whole, however large it is; what another send waits for, as one of the backplane, does not count. Each send waits for a client that has more than half of the limit waiting and still reads, at most for <see cref="StuckAfter"/>.</remarks>
     [Range(4096, 1 << 30)]
     public int MaxQueuedBytes { get; set; } = 4 * 1024 * 1024;
 
-    /// <summary>How long a client may take to accept a write before sends wait for it no longer; 1 s by default, from 10 ms to 1 min.</summary>
-    /// <remarks>This is the most that a client that stops reading delays the others, and only when it has more than half of <see cref="MaxQueuedBytes"/> waiting.</remarks>
+    /// <summary>The longest that a send waits for a client that is far behind; 1 s by default, from 10 ms to 1 min. No send waits for one that has accepted nothing for as long.</summary>
+    /// <remarks>This is the most that a slow client delays a send to others, and only when it has more than half of <see cref="MaxQueuedBytes"/> waiting.</remarks>
     [TimeSpanRange("00:00:00.010", "00:01:00")]
     public TimeSpan StuckAfter { get; set; } = TimeSpan.FromSeconds(1);
 

@@ -170,11 +170,40 @@ public sealed class StuckClientTests
             clock.Advance(TimeSpan.FromSeconds(0.6));
         }
 
-        Assert.False(scope.IsCompleted);
+        await scope.WithinDeadline();
         var after = server.Hub.Clients.All.SendAsync(TestHub.Receive, "after");
         string[] expected = [.. Enumerable.Range(0, 1500).Select(static number => RecordOf($"{number} {Filler}")), RecordOf("after")];
         Assert.Equal(expected, await ReadAsync(slow, expected.Length));
-        await Task.WhenAll(scope, after).WithinDeadline();
+        await after.WithinDeadline();
+        Assert.Equal(0, server.Counters.CutClients);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_client_that_reads_slowly_does_not_hold_up_the_others_for_ever(bool isOverBackplane)
+    {
+        var (clock, bus) = (new ManualTimeProvider(), new FrameBus());
+        await using var server = await HubServer.StartAsync(
+            bus.Join, options => options.MaxQueuedBytes = 64 * 1024, services => JsonAlone(services).AddSingleton<TimeProvider>(clock).Configure<SocketTransportOptions>(HoldLittle));
+        await using var remote = await HubServer.StartAsync(bus.Join, services: static services => JsonAlone(services));
+        using var slow = await RawClient.ConnectAsync(server.Address);
+        await using var other = await HubClientConnection.ConnectAsync(server.Address);
+        await Until.TrueAsync(() => server.Connections == 2);
+
+        // Less than a frame, and much more than is read.
+        var sender = isOverBackplane ? remote : server;
+        var scope = SendScopeAsync(sender, 400, Filler);
+        await Until.TrueAsync(() => server.Counters.Messages == 800 && other.Texts.Length == 400);
+        var after = sender.Hub.Clients.Client(other.Id).SendAsync(TestHub.Receive, "after");
+        for (var step = 0; step < 3; step++)
+        {
+            await ReadSomeAsync(slow, server);
+            clock.Advance(TimeSpan.FromSeconds(0.6));
+        }
+
+        await Task.WhenAll(scope, after, other.WaitForAsync("after")).WithinDeadline();
+        Assert.Equal(400, (await ReadAsync(slow, 400)).Length);
         Assert.Equal(0, server.Counters.CutClients);
     }
 
@@ -199,6 +228,8 @@ public sealed class StuckClientTests
         socket.SendBufferSize = 16 * 1024;
         return socket;
     };
+
+    private static IServiceCollection JsonAlone(IServiceCollection services) => services.Configure<HubOptions<TestHub>>(static options => options.SupportedProtocols = ["json"]);
 
     /// <summary>Reads until the server has ended a write that it began meanwhile, or as much as eight writes have.</summary>
     private static async Task ReadSomeAsync(RawClient client, HubServer server)

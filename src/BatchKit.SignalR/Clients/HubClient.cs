@@ -26,8 +26,9 @@ internal sealed class HubClient
     private int _placeInSend;
     private long _backlogBytes;
 
-    // What was queued by sends that have not ended, whether it is written or not.
+    // What was queued by sends that have not ended, whether it is written or not, and by the one that no longer waits while the client still reads.
     private long _openBytes;
+    private long _lateBytes;
 
     private readonly ClientLimits _limits;
     private readonly bool _countsMessages;
@@ -114,21 +115,25 @@ internal sealed class HubClient
         return true;
     }
 
-    /// <summary>Completes when at most half of the limit waits, or when the client has not taken anything for a while.</summary>
+    /// <summary>Completes when at most half of the limit waits, or after <see cref="ClientLimits.StuckAfter"/>: a client that reads a little now and then must not hold the others up for ever.</summary>
     /// <remarks>Cancelled, it completes too: the clients have the send in their queues, and it must not be repeated.</remarks>
     /// <param name="sendBytes">What the send has queued.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
     public async Task CatchUpAsync(long sendBytes, CancellationToken cancellationToken)
     {
-        while (!cancellationToken.IsCancellationRequested && TryGetWait(out var caughtUp, out var patience))
-        {
-            using var ended = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
-            await Task.WhenAny(caughtUp, Task.Delay(patience, _limits.TimeProvider, ended.Token)).ConfigureAwait(false);
-            await ended.CancelAsync().ConfigureAwait(false);
-        }
-
+        using var ended = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
+        await Task.WhenAny(WhenCaughtUp(), Task.Delay(_limits.StuckAfter, _limits.TimeProvider, ended.Token)).ConfigureAwait(false);
+        await ended.CancelAsync().ConfigureAwait(false);
         lock (_lock)
-            EndLocked(sendBytes);
+        {
+            // A client that still reads is not cut for what one send had for it. That of a second one counts, so that what waits stays bounded.
+            if (TryEnd(sendBytes))
+                return;
+            if (_lateBytes == 0)
+                _lateBytes = sendBytes;
+            else
+                EndLocked(sendBytes);
+        }
     }
 
     /// <summary>Ends a send for it.</summary>
@@ -138,23 +143,23 @@ internal sealed class HubClient
     {
         lock (_lock)
         {
-            if (IsOverHalf)
+            if (IsBehind)
                 return false;
-            EndLocked(sendBytes);
+            EndLocked(sendBytes + _lateBytes);
+            _lateBytes = 0;
             return true;
         }
     }
 
     private bool IsOverHalf => !_isCut && _isWriting && _queuedBytes > _limits.MaxQueuedBytes / 2;
 
-    private bool TryGetWait(out Task caughtUp, out TimeSpan patience)
+    // One that has taken nothing for long is not waited for.
+    private bool IsBehind => IsOverHalf && _limits.TimeProvider.GetElapsedTime(_movedAt) < _limits.StuckAfter;
+
+    private Task WhenCaughtUp()
     {
         lock (_lock)
-        {
-            patience = _limits.StuckAfter - _limits.TimeProvider.GetElapsedTime(_movedAt);
-            caughtUp = (_caughtUp ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
-            return IsOverHalf && patience > TimeSpan.Zero;
-        }
+            return IsOverHalf ? (_caughtUp ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task : Task.CompletedTask;
     }
 
     private void EndLocked(long sendBytes) => _openBytes = Math.Max(0, _openBytes - sendBytes);
@@ -185,6 +190,8 @@ internal sealed class HubClient
             _openBytes = 0;
         if (_queuedBytes > _limits.MaxQueuedBytes / 2)
             return;
+        EndLocked(_lateBytes);
+        _lateBytes = 0;
         _caughtUp?.TrySetResult();
         _caughtUp = null;
     }

@@ -27,6 +27,48 @@ public sealed class HubOutputTests
         Assert.Equal(isKept, protocol.LastOutput!.TryGetTarget(out _));
     }
 
+    [Fact]
+    public async Task A_message_that_is_refused_at_once_is_told_to_who_awaits_its_send()
+    {
+        var transport = new ScriptedTransport(new CollectingTransport(), sendsWithoutBlocking: true);
+        transport.RefuseWhere(static _ => true);
+        await using var buffer = new OutputBuffer(transport);
+        var output = new HubOutput(buffer, "signalr/hub/", [new JsonHubProtocol()]);
+
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => output.SendAsync(Some.Group(), "line", [], excluded: null, CancellationToken.None).WithinDeadline());
+    }
+
+    [Fact]
+    public async Task A_message_for_several_handles_of_which_one_is_refused_reaches_the_others_and_its_send_throws()
+    {
+        var (collecting, lost) = (new CollectingTransport(), Some.Group());
+        var transport = new ScriptedTransport(collecting, sendsWithoutBlocking: true);
+        transport.RefuseWhere(batch => batch.Handle == lost);
+        await using var buffer = new OutputBuffer(transport);
+        var output = new HubOutput(buffer, "signalr/hub/", [new JsonHubProtocol()]);
+
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => output.SendAsync([Some.Group(), lost, Some.Group()], "line", [], CancellationToken.None).WithinDeadline());
+
+        Assert.Equal(2, collecting.MessageCount);
+    }
+
+    [Fact]
+    public async Task A_message_that_a_full_buffer_drops_is_counted_once_and_told_to_who_awaits_its_send()
+    {
+        var transport = new ScriptedTransport(new CollectingTransport(), sendsWithoutBlocking: true);
+        var stalled = transport.Stall();
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { Overflow = OverflowPolicy.DropNewest, MaxBufferedBytes = 4096, MaxMessageBytes = 1024 });
+        var output = new HubOutput(buffer, "signalr/hub/", [new JsonHubProtocol()]);
+        while (buffer.TryWrite(Some.Group(), new byte[100]))
+            continue;
+        var refused = buffer.GetStatistics().RefusedMessages;
+
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => output.SendAsync(Some.Group(), "line", [new string('x', 500)], excluded: null, CancellationToken.None).WithinDeadline());
+
+        Assert.Equal(refused + 1, buffer.GetStatistics().RefusedMessages);
+        stalled.Release();
+    }
+
     [MethodImpl(MethodImplOptions.NoInlining)]
     private static void Send(HubOutput output, int bytes) =>
         Assert.True(output.SendAsync(Some.Group(), "line", [new byte[bytes]], excluded: null, CancellationToken.None).IsCompletedSuccessfully);

@@ -32,28 +32,28 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     }
 
     /// <summary>Writes a message for a handle's clients, and completes when it is on its way, or held by a scope.</summary>
-    public Task SendAsync(OutputHandle handle, string method, object?[] arguments, IReadOnlyList<string>? excluded, CancellationToken cancellationToken) =>
-        WriteAsync(handle, Encode(method, arguments, excluded), cancellationToken);
+    public async Task SendAsync(OutputHandle handle, string method, object?[] arguments, IReadOnlyList<string>? excluded, CancellationToken cancellationToken)
+    {
+        var record = Encode(method, arguments, excluded);
+        var settled = await WriteAsync(handle, record.Written, cancellationToken).ConfigureAwait(false);
+        Keep(record);
+        await settled.ConfigureAwait(false);
+    }
 
     /// <summary>The same for several handles; the message is encoded once.</summary>
     public async Task SendAsync(IEnumerable<OutputHandle> handles, string method, object?[] arguments, CancellationToken cancellationToken)
     {
         var record = TakeBytes(Encode(method, arguments, excluded: null));
-        var written = new HashSet<OutputHandle>();
+        var settled = new List<Task>();
         foreach (var handle in handles)
-        {
-            await buffer.WriteAsync(handle, record, cancellationToken: cancellationToken).ConfigureAwait(false);
-            written.Add(handle);
-        }
-
-        foreach (var handle in written)
-            await buffer.WhenSettledAsync(handle, cancellationToken).ConfigureAwait(false);
+            settled.Add((await WriteAsync(handle, record, cancellationToken).ConfigureAwait(false)).AsTask());
+        await Task.WhenAll(settled).ConfigureAwait(false);
     }
 
     /// <summary>Sends a call for one connection. Nothing of what its flow or others wrote to the connection before stays held, nor does the call.</summary>
     public async Task CallAsync(OutputHandle handle, RecordKind kind, string id, Func<RecordWriter, RecordWriter> encode, CancellationToken cancellationToken)
     {
-        await WriteAsync(handle, encode(Begin(kind).Text(Server).Text(id)), cancellationToken).ConfigureAwait(false);
+        await (await WriteAsync(handle, TakeBytes(encode(Begin(kind).Text(Server).Text(id))), cancellationToken).ConfigureAwait(false)).ConfigureAwait(false);
         buffer.FlushAmbientScope();
         await buffer.FlushAsync(handle, cancellationToken).ConfigureAwait(false);
     }
@@ -102,17 +102,16 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     private RecordWriter Encode(string method, object?[] arguments, IReadOnlyList<string>? excluded) =>
         Begin(RecordKind.Send).Texts(excluded).Message(new InvocationMessage(method, arguments), Protocols);
 
-    private Task WriteAsync(OutputHandle handle, RecordWriter record, CancellationToken cancellationToken)
+    /// <summary>Writes in a scope of its own, whose end tells what was lost of it.</summary>
+    /// <returns>When the message is accepted, what completes when it is settled.</returns>
+    private async ValueTask<ValueTask> WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> record, CancellationToken cancellationToken)
     {
-        bool isWritten;
         // The end of a scope sends on this thread when nothing is under way. Without one, a loop of sends that are awaited would wait for the thread pool each time.
-        using (buffer.BeginBufferingScope(handle))
-            isWritten = buffer.TryWrite(handle, record.Written.Span);
-        if (!isWritten)
-            return WaitAsync(handle, TakeBytes(record), cancellationToken);
-        Keep(record);
-        var settled = buffer.WhenSettledAsync(handle, cancellationToken);
-        return settled.IsCompletedSuccessfully ? Task.CompletedTask : settled.AsTask();
+        using var scope = buffer.BeginBufferingScope(handle);
+        await buffer.WriteAsync(handle, record, cancellationToken: cancellationToken).ConfigureAwait(false);
+        var ended = scope.DisposeAsync();
+        // While others have scopes on the handle, the end of this one waits for nothing.
+        return ended.IsCompletedSuccessfully ? buffer.WhenSettledAsync(handle, cancellationToken) : new ValueTask(ended.AsTask().WaitAsync(cancellationToken));
     }
 
     private async Task WriteAnswerAsync(OutputHandle handle, byte[] record)
@@ -145,12 +144,6 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     {
         if (record.Capacity <= MaxKeptBytes)
             _kept = record;
-    }
-
-    private async Task WaitAsync(OutputHandle handle, byte[] record, CancellationToken cancellationToken)
-    {
-        await buffer.WriteAsync(handle, record, cancellationToken: cancellationToken).ConfigureAwait(false);
-        await buffer.WhenSettledAsync(handle, cancellationToken).ConfigureAwait(false);
     }
 
     private sealed record KnownHandle(HubTarget Target, string Key, OutputHandle Handle);

@@ -88,12 +88,41 @@ public sealed class HubCallsTests : IAsyncDisposable
 
         _output.Post(_output.HandleOf(HubTarget.Server, _output.Server), RecordKind.Result, record => record.Text("stranger").Text(_protocol.Name).Message(CompletionMessage.WithResult($"{_output.Server}-1", "forged"), _protocol));
         await Until.TrueAsync(() => _transport.Texts.Any(static text => text.Contains("forged", StringComparison.Ordinal)));
-        var forged = MessageBatch.Create(OutputHandle.Named("server"), Some.Producer(), 1, [.. _transport.Batches[^1].Messages.Select(static message => new BatchMessage(message.Payload))]);
 
-        Assert.False(_calls.TryReceive(forged, _output.Server));
+        Assert.False(_calls.TryReceive(Received(_transport.Batches[^1]), _output.Server));
         Assert.False(invoking.IsCompleted);
         await ending.CancelAsync();
         await Assert.ThrowsAsync<HubException>(() => invoking.WithinDeadline());
+    }
+
+    [Fact]
+    public async Task A_change_of_a_group_that_is_carried_out_does_not_fail_for_an_older_loss()
+    {
+        var transport = new ScriptedTransport(_transport, sendsWithoutBlocking: true).Answer(BatchOutcome.Refused);
+        await using var buffer = new OutputBuffer(transport);
+        var output = new HubOutput(buffer, "signalr/hub/", [_protocol]);
+        var calls = new HubCalls(output, hasBackplane: true, TimeSpan.FromMinutes(1), TimeProvider.System);
+        var handle = output.HandleOf(HubTarget.Connection, "client");
+        buffer.Write(handle, "lost");
+
+        var changing = calls.ChangeGroupAsync(handle, "client", "room", RecordKind.AddToGroup, CancellationToken.None);
+        output.Post(output.HandleOf(HubTarget.Server, output.Server), RecordKind.Acknowledge, record => record.Text($"{output.Server}-1"));
+        await Until.TrueAsync(() => _transport.MessageCount == 2);
+
+        Assert.True(calls.TryReceive(Received(_transport.Batches[^1]), output.Server));
+        await changing.WithinDeadline();
+    }
+
+    [Fact]
+    public async Task A_call_that_is_refused_fails_at_once()
+    {
+        var transport = new ScriptedTransport(_transport, sendsWithoutBlocking: true).Answer(BatchOutcome.Refused);
+        await using var buffer = new OutputBuffer(transport);
+        var output = new HubOutput(buffer, "signalr/hub/", [_protocol]);
+        var calls = new HubCalls(output, hasBackplane: true, TimeSpan.FromMinutes(1), TimeProvider.System);
+        using var scope = buffer.BeginBufferingScope();
+
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => calls.ChangeGroupAsync(output.HandleOf(HubTarget.Connection, "client"), "client", "room", RecordKind.AddToGroup, CancellationToken.None).WithinDeadline());
     }
 
     [Fact]
@@ -116,6 +145,9 @@ public sealed class HubCallsTests : IAsyncDisposable
 
         public bool TryDeliver(MessageBatch batch, HubClient[] clients, HubSend send) => throw new NotSupportedException("faulty");
     }
+
+    private static MessageBatch Received(CollectedBatch sent) =>
+        MessageBatch.Create(OutputHandle.Named("server"), Some.Producer(), 1, [.. sent.Messages.Select(static message => new BatchMessage(message.Payload))]);
 
     private static HubClient CreateClient()
     {

@@ -53,9 +53,19 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     /// <summary>Sends a call for one connection. Nothing of what its flow or others wrote to the connection before stays held, nor does the call.</summary>
     public async Task CallAsync(OutputHandle handle, RecordKind kind, string id, Func<RecordWriter, RecordWriter> encode, CancellationToken cancellationToken)
     {
-        await (await WriteAsync(handle, TakeBytes(encode(Begin(kind).Text(Server).Text(id))), cancellationToken).ConfigureAwait(false)).ConfigureAwait(false);
-        buffer.FlushAmbientScope();
-        await buffer.FlushAsync(handle, cancellationToken).ConfigureAwait(false);
+        using var scope = buffer.BeginBufferingScope(handle);
+        await buffer.WriteAsync(handle, TakeBytes(encode(Begin(kind).Text(Server).Text(id))), cancellationToken: cancellationToken).ConfigureAwait(false);
+        await SealAsync(handle).ConfigureAwait(false);
+        try
+        {
+            await buffer.WhenSettledAsync(handle, cancellationToken).ConfigureAwait(false);
+        }
+        catch (OutputDeliveryException)
+        {
+            // It may be about what others wrote. The end of the scope tells what became of the call.
+        }
+
+        await scope.DisposeAsync().AsTask().WaitAsync(cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Sends an answer. It is called inside a transport's send, which must not wait for capacity: the thread pool does, and not as a part of the send.</summary>

@@ -6,6 +6,7 @@ using MessagePack.Formatters;
 using Microsoft.AspNetCore.SignalR;
 using Microsoft.AspNetCore.SignalR.Client;
 using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Logging;
 
 namespace BatchKit.SignalR.Tests;
 
@@ -134,6 +135,29 @@ public sealed class BackplaneTests
     }
 
     [Fact]
+    public async Task A_message_that_one_protocol_can_not_encode_reaches_the_clients_with_the_other()
+    {
+        var (bus, log) = (new FrameBus(), new LogCollector());
+        await using var server = await HubServer.StartAsync(bus.Join, services: services => services.AddSingleton<ILoggerProvider>(log));
+        await using var other = await HubServer.StartAsync(bus.Join);
+        await using var near = await HubClientConnection.ConnectAsync(server.Address, configure: Echo);
+        await using var far = await HubClientConnection.ConnectAsync(other.Address, configure: Echo);
+        await using var binary = await HubClientConnection.ConnectAsync(server.Address, isBinary: true, configure: Echo);
+
+        await server.Hub.Clients.Client(near.Id).SendAsync(TestHub.Receive, new JsonAlone("one"));
+        await server.Hub.Clients.All.SendAsync(TestHub.Receive, new JsonAlone("all"));
+        foreach (var client in new[] { near, far })
+            Assert.Equal("asked", await server.Hub.Clients.Client(client.Id).InvokeAsync<string>("Echo", new JsonAlone("asked"), CancellationToken.None).WithinDeadline());
+
+        await server.FlushAsync(near, far, binary);
+        Assert.Equal([["one", "all"], ["all"], []], new[] { near.Texts, far.Texts, binary.Texts });
+        Assert.True(log.Count(2802) > 0);
+        await Assert.ThrowsAnyAsync<Exception>(() => server.Hub.Clients.Client(binary.Id).SendAsync(TestHub.Receive, new JsonAlone("none")).WithinDeadline());
+
+        static void Echo(HubConnection connection) => connection.On("Echo", static (string text) => text);
+    }
+
+    [Fact]
     public async Task Output_of_a_buffer_that_is_no_hubs_is_refused()
     {
         await using var server = await HubServer.StartAsync();
@@ -164,6 +188,17 @@ public sealed class BackplaneTests
         Assert.Equal(7, provider.GetRequiredService<NodeNumber>().Value);
         Assert.NotNull(provider.GetRequiredService<IOutputBuffer>());
     }
+}
+
+/// <summary>A text that MessagePack can't encode, because the type is internal.</summary>
+[JsonConverter(typeof(JsonAloneJson))]
+internal sealed record JsonAlone(string Text);
+
+internal sealed class JsonAloneJson : JsonConverter<JsonAlone>
+{
+    public override JsonAlone Read(ref Utf8JsonReader reader, Type typeToConvert, JsonSerializerOptions options) => throw new NotSupportedException();
+
+    public override void Write(Utf8JsonWriter writer, JsonAlone value, JsonSerializerOptions options) => writer.WriteStringValue(value.Text);
 }
 
 /// <summary>A text that does something whenever it is encoded.</summary>

@@ -14,6 +14,8 @@ namespace BatchKit.SignalR.Tests;
 /// <summary>Moments of a call between servers that a whole server seldom meets.</summary>
 public sealed class HubCallsTests : IAsyncDisposable
 {
+    private static readonly ClientLimits Limits = new(new SignalROptions(), TimeProvider.System, NullLogger.Instance);
+
     private readonly JsonHubProtocol _protocol = new();
     private readonly CollectingTransport _transport = new();
     private readonly OutputBuffer _buffer;
@@ -23,7 +25,7 @@ public sealed class HubCallsTests : IAsyncDisposable
     public HubCallsTests()
     {
         _buffer = new OutputBuffer(_transport);
-        _output = new HubOutput(_buffer, "signalr/hub/", [_protocol]);
+        _output = new HubOutput(_buffer, "signalr/hub/", [_protocol], Limits);
         _calls = new HubCalls(_output, hasBackplane: true, TimeSpan.FromMinutes(1), TimeProvider.System);
     }
 
@@ -100,7 +102,7 @@ public sealed class HubCallsTests : IAsyncDisposable
     {
         var transport = new ScriptedTransport(_transport, sendsWithoutBlocking: true).Answer(BatchOutcome.Refused);
         await using var buffer = new OutputBuffer(transport);
-        var output = new HubOutput(buffer, "signalr/hub/", [_protocol]);
+        var output = new HubOutput(buffer, "signalr/hub/", [_protocol], Limits);
         var calls = new HubCalls(output, hasBackplane: true, TimeSpan.FromMinutes(1), TimeProvider.System);
         var handle = output.HandleOf(HubTarget.Connection, "client");
         buffer.Write(handle, "lost");
@@ -118,7 +120,7 @@ public sealed class HubCallsTests : IAsyncDisposable
     {
         var transport = new ScriptedTransport(_transport, sendsWithoutBlocking: true).Answer(BatchOutcome.Refused);
         await using var buffer = new OutputBuffer(transport);
-        var output = new HubOutput(buffer, "signalr/hub/", [_protocol]);
+        var output = new HubOutput(buffer, "signalr/hub/", [_protocol], Limits);
         var calls = new HubCalls(output, hasBackplane: true, TimeSpan.FromMinutes(1), TimeProvider.System);
         using var scope = buffer.BeginBufferingScope();
 
@@ -153,7 +155,7 @@ public sealed class HubCallsTests : IAsyncDisposable
     {
         var connection = new DefaultConnectionContext("client", new DuplexPipe(), new DuplexPipe());
         var hub = new HubConnectionContext(connection, new HubConnectionContextOptions(), NullLoggerFactory.Instance) { Protocol = new JsonHubProtocol() };
-        return new HubClient(hub, OutputHandle.Connection(0, 1), new ClientLimits(new SignalROptions(), TimeProvider.System, NullLogger.Instance));
+        return new HubClient(hub, OutputHandle.Connection(0, 1), Limits);
     }
 
     private sealed class DuplexPipe : IDuplexPipe

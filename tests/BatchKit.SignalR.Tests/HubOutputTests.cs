@@ -1,15 +1,19 @@
 using System.Buffers;
 using System.Runtime.CompilerServices;
+using BatchKit.SignalR.Clients;
 using BatchKit.SignalR.Hubs;
 using BatchKit.Testing;
 using Microsoft.AspNetCore.Connections;
 using Microsoft.AspNetCore.SignalR;
 using Microsoft.AspNetCore.SignalR.Protocol;
+using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.SignalR.Tests;
 
 public sealed class HubOutputTests
 {
+    private static readonly ClientLimits Limits = new(new SignalROptions(), TimeProvider.System, NullLogger.Instance);
+
     [Theory]
     [InlineData(1000, true)]
     [InlineData(200_000, false)]
@@ -17,7 +21,7 @@ public sealed class HubOutputTests
     {
         using var buffer = new OutputBuffer(new CollectingTransport());
         var protocol = new WatchedProtocol();
-        var output = new HubOutput(buffer, "signalr/hub/", [protocol]);
+        var output = new HubOutput(buffer, "signalr/hub/", [protocol], Limits);
         // The thread may still have memory of another test.
         Send(output, 200_000);
 
@@ -33,9 +37,9 @@ public sealed class HubOutputTests
         var transport = new ScriptedTransport(new CollectingTransport(), sendsWithoutBlocking: true);
         transport.RefuseWhere(static _ => true);
         await using var buffer = new OutputBuffer(transport);
-        var output = new HubOutput(buffer, "signalr/hub/", [new JsonHubProtocol()]);
+        var output = new HubOutput(buffer, "signalr/hub/", [new JsonHubProtocol()], Limits);
 
-        await Assert.ThrowsAsync<OutputDeliveryException>(() => output.SendAsync(Some.Group(), "line", [], excluded: null, CancellationToken.None).WithinDeadline());
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => output.SendAsync(Some.Group(), protocol: null, "line", [], excluded: null, CancellationToken.None).WithinDeadline());
     }
 
     [Fact]
@@ -45,7 +49,7 @@ public sealed class HubOutputTests
         var transport = new ScriptedTransport(collecting, sendsWithoutBlocking: true);
         transport.RefuseWhere(batch => batch.Handle == lost);
         await using var buffer = new OutputBuffer(transport);
-        var output = new HubOutput(buffer, "signalr/hub/", [new JsonHubProtocol()]);
+        var output = new HubOutput(buffer, "signalr/hub/", [new JsonHubProtocol()], Limits);
 
         await Assert.ThrowsAsync<OutputDeliveryException>(() => output.SendAsync([Some.Group(), lost, Some.Group()], "line", [], CancellationToken.None).WithinDeadline());
 
@@ -58,12 +62,12 @@ public sealed class HubOutputTests
         var transport = new ScriptedTransport(new CollectingTransport(), sendsWithoutBlocking: true);
         var stalled = transport.Stall();
         await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { Overflow = OverflowPolicy.DropNewest, MaxBufferedBytes = 4096, MaxMessageBytes = 1024 });
-        var output = new HubOutput(buffer, "signalr/hub/", [new JsonHubProtocol()]);
+        var output = new HubOutput(buffer, "signalr/hub/", [new JsonHubProtocol()], Limits);
         while (buffer.TryWrite(Some.Group(), new byte[100]))
             continue;
         var refused = buffer.GetStatistics().RefusedMessages;
 
-        await Assert.ThrowsAsync<OutputDeliveryException>(() => output.SendAsync(Some.Group(), "line", [new string('x', 500)], excluded: null, CancellationToken.None).WithinDeadline());
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => output.SendAsync(Some.Group(), protocol: null, "line", [new string('x', 500)], excluded: null, CancellationToken.None).WithinDeadline());
 
         Assert.Equal(refused + 1, buffer.GetStatistics().RefusedMessages);
         stalled.Release();
@@ -71,7 +75,7 @@ public sealed class HubOutputTests
 
     [MethodImpl(MethodImplOptions.NoInlining)]
     private static void Send(HubOutput output, int bytes) =>
-        Assert.True(output.SendAsync(Some.Group(), "line", [new byte[bytes]], excluded: null, CancellationToken.None).IsCompletedSuccessfully);
+        Assert.True(output.SendAsync(Some.Group(), protocol: null, "line", [new byte[bytes]], excluded: null, CancellationToken.None).IsCompletedSuccessfully);
 
     /// <summary>Writes an argument of bytes, and remembers where to.</summary>
     private sealed class WatchedProtocol : IHubProtocol

@@ -43,6 +43,9 @@ internal sealed class ClientLimits(SignalROptions options, TimeProvider timeProv
         connection.Abort();
     }
 
+    /// <summary>Tells that a protocol could not encode a message for clients here or elsewhere.</summary>
+    public void ReportUnencoded(string protocol, Exception error) => Log.NotEncoded(logger, _throttle, protocol, error);
+
     /// <summary>Tells that messages came without the protocol of a client here.</summary>
     public void ReportMissing(string protocol, int messages) => Log.ProtocolMissing(logger, _throttle, protocol, messages);
 }

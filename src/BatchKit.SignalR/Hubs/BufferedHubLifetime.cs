@@ -33,7 +33,7 @@ internal sealed class BufferedHubLifetime<THub> : HubLifetimeManager<THub>
         var prefix = HubAddress.PrefixOf(typeof(THub));
         var supported = options.Value.SupportedProtocols;
         _output = new HubOutput(
-            buffer.Output, prefix, [.. protocols.AllProtocols.Where(protocol => supported?.Contains(protocol.Name, StringComparer.OrdinalIgnoreCase) ?? true)]);
+            buffer.Output, prefix, [.. protocols.AllProtocols.Where(protocol => supported?.Contains(protocol.Name, StringComparer.OrdinalIgnoreCase) ?? true)], transport.Limits);
         _calls = new HubCalls(_output, buffer.HasBackplane, transport.Options.ServerTimeout, timeProvider ?? TimeProvider.System);
         _delivery = new HubDelivery(_members, _calls, transport.Limits);
         transport.AddHub(prefix, _delivery);
@@ -68,10 +68,10 @@ internal sealed class BufferedHubLifetime<THub> : HubLifetimeManager<THub>
         SendAsync(HubTarget.All, string.Empty, methodName, args, excludedConnectionIds, cancellationToken);
 
     public override Task SendConnectionAsync(string connectionId, string methodName, object?[] args, CancellationToken cancellationToken = default) =>
-        _output.SendAsync(HandleOfConnection(connectionId), methodName, args, excluded: null, cancellationToken);
+        _output.SendAsync(HandleOfConnection(connectionId, out var client), client?.Protocol, methodName, args, excluded: null, cancellationToken);
 
     public override Task SendConnectionsAsync(IReadOnlyList<string> connectionIds, string methodName, object?[] args, CancellationToken cancellationToken = default) =>
-        _output.SendAsync(connectionIds.Distinct(StringComparer.Ordinal).Select(HandleOfConnection), methodName, args, cancellationToken);
+        _output.SendAsync(connectionIds.Distinct(StringComparer.Ordinal).Select(connection => HandleOfConnection(connection, out _)), methodName, args, cancellationToken);
 
     public override Task SendGroupAsync(string groupName, string methodName, object?[] args, CancellationToken cancellationToken = default) =>
         SendAsync(HubTarget.Group, groupName, methodName, args, excluded: null, cancellationToken);
@@ -89,8 +89,11 @@ internal sealed class BufferedHubLifetime<THub> : HubLifetimeManager<THub>
     public override Task SendUsersAsync(IReadOnlyList<string> userIds, string methodName, object?[] args, CancellationToken cancellationToken = default) =>
         _output.SendAsync(userIds.Distinct(StringComparer.Ordinal).Select(user => _output.HandleOf(HubTarget.User, user)), methodName, args, cancellationToken);
 
-    public override Task<T> InvokeConnectionAsync<T>(string connectionId, string methodName, object?[] args, CancellationToken cancellationToken) =>
-        _calls.InvokeAsync<T>(_members.Find(connectionId), connectionId, HandleOfConnection(connectionId), methodName, args, cancellationToken);
+    public override Task<T> InvokeConnectionAsync<T>(string connectionId, string methodName, object?[] args, CancellationToken cancellationToken)
+    {
+        var handle = HandleOfConnection(connectionId, out var client);
+        return _calls.InvokeAsync<T>(client, connectionId, handle, methodName, args, cancellationToken);
+    }
 
     public override Task SetConnectionResultAsync(string connectionId, CompletionMessage result) => _calls.SetResultAsync(connectionId, result);
 
@@ -98,11 +101,11 @@ internal sealed class BufferedHubLifetime<THub> : HubLifetimeManager<THub>
 
     private Task SendAsync(
         HubTarget target, string key, string method, object?[] arguments, IReadOnlyList<string>? excluded, CancellationToken cancellationToken) =>
-        _output.SendAsync(_output.HandleOf(target, key), method, arguments, excluded, cancellationToken);
+        _output.SendAsync(_output.HandleOf(target, key), protocol: null, method, arguments, excluded, cancellationToken);
 
     // Output for a connection on this server does not go over the backplane.
-    private OutputHandle HandleOfConnection(string connectionId) =>
-        _members.Find(connectionId)?.Handle ?? _output.HandleOf(HubTarget.Connection, connectionId);
+    private OutputHandle HandleOfConnection(string connectionId, out HubClient? client) =>
+        (client = _members.Find(connectionId))?.Handle ?? _output.HandleOf(HubTarget.Connection, connectionId);
 
     private async Task ChangeGroupAsync(string connectionId, string group, RecordKind change, CancellationToken cancellationToken)
     {

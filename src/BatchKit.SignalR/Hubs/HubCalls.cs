@@ -37,7 +37,7 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
         try
         {
             var invocation = new InvocationMessage(id, method, arguments);
-            await output.CallAsync(handle, RecordKind.Invoke, id, record => record.Message(invocation, output.Protocols), ended.Token).ConfigureAwait(false);
+            await output.CallAsync(handle, RecordKind.Invoke, id, record => output.Encode(record, invocation, client?.Protocol), ended.Token).ConfigureAwait(false);
             if (client is null && !await IsAcknowledgedAsync(result, ended.Token).ConfigureAwait(false))
                 throw new IOException($"Connection '{connectionId}' does not exist.");
             return await result.Result.WaitAsync(ended.Token).ConfigureAwait(false);
@@ -106,7 +106,7 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
             Post(server, client, client.Connection.Protocol, CreateEndOf(client, id));
     }
 
-    /// <summary>Answers for a client whose protocol the server that asks it does not have.</summary>
+    /// <summary>Answers for a client in whose protocol the server that asks it has not encoded the call.</summary>
     /// <remarks>Without a protocol that both servers have, that server gets no acknowledgement either, and stops waiting for it.</remarks>
     /// <param name="client">The client, which gets nothing.</param>
     /// <param name="server">The server that asks.</param>
@@ -118,7 +118,7 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
         {
             if (!messages.HasMessage(known))
                 continue;
-            var error = $"Connection '{client.Connection.ConnectionId}' speaks the protocol '{client.Connection.Protocol.Name}', which the server that asked it does not have.";
+            var error = $"Connection '{client.Connection.ConnectionId}' speaks the protocol '{client.Connection.Protocol.Name}', in which the server that asked it has not encoded the call.";
             Post(server, client, known.Protocol, CompletionMessage.WithError(id, error));
             return;
         }

@@ -1,3 +1,4 @@
+using BatchKit.SignalR.Clients;
 using BatchKit.SignalR.Records;
 using BatchKit.Transports;
 using Microsoft.AspNetCore.SignalR.Protocol;
@@ -5,7 +6,7 @@ using Microsoft.AspNetCore.SignalR.Protocol;
 namespace BatchKit.SignalR.Hubs;
 
 /// <summary>Writes one hub's records to the buffer.</summary>
-internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<IHubProtocol> protocols)
+internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<IHubProtocol> protocols, ClientLimits limits)
 {
     // Memory of a thread that once wrote a large record is not kept.
     private const int MaxKeptBytes = 64 * 1024;
@@ -13,6 +14,8 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     // A record is encoded on its thread, and the buffer copies it before the write returns. Null while it is in use: an argument that sends a message while it is encoded gets memory of its own.
     [ThreadStatic]
     private static RecordWriter? _kept;
+
+    private readonly Action<string, Exception> _leftOut = limits.ReportUnencoded;
 
     // A loop mostly sends to one destination; its handle's name would be built and hashed for each message.
     private KnownHandle? _last;
@@ -32,9 +35,15 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     }
 
     /// <summary>Writes a message for a handle's clients, and completes when it is on its way, or held by a scope.</summary>
-    public async Task SendAsync(OutputHandle handle, string method, object?[] arguments, IReadOnlyList<string>? excluded, CancellationToken cancellationToken)
+    /// <param name="handle">The handle.</param>
+    /// <param name="protocol">The protocol of its only client; null for any.</param>
+    /// <param name="method">The client's method.</param>
+    /// <param name="arguments">What it gets.</param>
+    /// <param name="excluded">The connections that get nothing; null for none.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    public async Task SendAsync(OutputHandle handle, NamedProtocol? protocol, string method, object?[] arguments, IReadOnlyList<string>? excluded, CancellationToken cancellationToken)
     {
-        var record = Encode(method, arguments, excluded);
+        var record = Encode(protocol, method, arguments, excluded);
         var settled = await WriteAsync(handle, record.Written, cancellationToken).ConfigureAwait(false);
         Keep(record);
         await settled.ConfigureAwait(false);
@@ -43,7 +52,7 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     /// <summary>The same for several handles; the message is encoded once.</summary>
     public async Task SendAsync(IEnumerable<OutputHandle> handles, string method, object?[] arguments, CancellationToken cancellationToken)
     {
-        var record = TakeBytes(Encode(method, arguments, excluded: null));
+        var record = TakeBytes(Encode(protocol: null, method, arguments, excluded: null));
         var settled = new List<Task>();
         foreach (var handle in handles)
             settled.Add((await WriteAsync(handle, record, cancellationToken).ConfigureAwait(false)).AsTask());
@@ -109,8 +118,12 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
         }
     }
 
-    private RecordWriter Encode(string method, object?[] arguments, IReadOnlyList<string>? excluded) =>
-        Begin(RecordKind.Send).Texts(excluded).Message(new InvocationMessage(method, arguments), Protocols);
+    /// <summary>Encodes a message in the protocol of its only client, or in each that can.</summary>
+    public RecordWriter Encode(RecordWriter record, HubMessage message, NamedProtocol? protocol) =>
+        record.Message(message, protocol is null ? Protocols : [protocol], _leftOut);
+
+    private RecordWriter Encode(NamedProtocol? protocol, string method, object?[] arguments, IReadOnlyList<string>? excluded) =>
+        Encode(Begin(RecordKind.Send).Texts(excluded), new InvocationMessage(method, arguments), protocol);
 
     /// <summary>Writes in a scope of its own, whose end tells what was lost of it.</summary>
     /// <returns>When the message is accepted, what completes when it is settled.</returns>

@@ -1,5 +1,6 @@
 using System.Buffers;
 using System.Buffers.Binary;
+using System.Runtime.ExceptionServices;
 using System.Text;
 using Microsoft.AspNetCore.SignalR.Protocol;
 
@@ -70,17 +71,33 @@ internal sealed class RecordWriter : IBufferWriter<byte>
         return this;
     }
 
-    /// <summary>The message as each protocol encodes it, behind the protocol's name.</summary>
-    public RecordWriter Message(HubMessage message, ReadOnlySpan<NamedProtocol> protocols)
+    /// <summary>The message as each protocol encodes it, behind the protocol's name. One that can't encode it is left out, and told why; when none can, the first one's error is thrown.</summary>
+    public RecordWriter Message(HubMessage message, ReadOnlySpan<NamedProtocol> protocols, Action<string, Exception> leftOut)
     {
-        Number(protocols.Length);
+        List<(string Protocol, Exception Error)>? failed = null;
+        var start = _length;
+        Number(0);
         foreach (var (protocol, name) in protocols)
         {
-            Number(name.Length);
-            this.Write(name);
-            Message(message, protocol);
+            var begun = _length;
+            try
+            {
+                Number(name.Length);
+                this.Write(name);
+                Message(message, protocol);
+            }
+            catch (Exception error)
+            {
+                _length = begun;
+                (failed ??= []).Add((protocol.Name, error));
+            }
         }
 
+        var encoded = protocols.Length - (failed?.Count ?? 0);
+        if (encoded == 0 && failed is [var (_, first), ..])
+            ExceptionDispatchInfo.Throw(first);
+        failed?.ForEach(one => leftOut(one.Protocol, one.Error));
+        BinaryPrimitives.WriteInt32LittleEndian(_buffer.AsSpan(start), encoded);
         return this;
     }
 

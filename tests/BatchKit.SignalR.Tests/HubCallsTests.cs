@@ -98,6 +98,41 @@ public sealed class HubCallsTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task Answers_of_a_full_buffer_that_does_not_wait_come_when_it_has_capacity()
+    {
+        var clock = new ManualTimeProvider();
+        var transport = new ScriptedTransport(_transport, sendsWithoutBlocking: true).Pass(3);
+        var stalled = transport.Stall();
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { Overflow = OverflowPolicy.Fail, MaxBufferedBytes = 4096, MaxMessageBytes = 1024 });
+        var output = new HubOutput(buffer, "signalr/hub/", [_protocol], new ClientLimits(new SignalROptions(), clock, NullLogger.Instance));
+        var calls = new HubCalls(output, hasBackplane: true, TimeSpan.FromMinutes(1), clock);
+        var (members, client) = (new HubMembers(), CreateClient());
+        members.Add(client);
+        for (var call = 1; call <= 3; call++)
+        {
+            calls.Begin(client, "other", $"{call}");
+            await _transport.WaitForMessagesAsync(call);
+        }
+
+        while (buffer.TryWrite(Some.Group(), new byte[100]))
+            continue;
+
+        var answering = calls.SetResultAsync("client", CompletionMessage.WithResult("1", "answered"));
+        var ending = calls.EndAsync(client);
+        stalled.Release();
+        await Until.TrueAsync(() =>
+        {
+            clock.Advance(TimeSpan.FromSeconds(1));
+            return answering.IsCompleted && ending.IsCompleted;
+        });
+
+        await Task.WhenAll(answering, ending);
+        Assert.Contains(_transport.Texts, static text => text.Contains("answered", StringComparison.Ordinal));
+        Assert.Equal(2, _transport.Texts.Count(static text => text.Contains("disconnected", StringComparison.Ordinal)));
+        Assert.Equal([false, false, false], new[] { "1", "2", "3" }.Select(id => calls.TryGetReturnType(id, out _)));
+    }
+
+    [Fact]
     public async Task A_change_of_a_group_that_is_carried_out_does_not_fail_for_an_older_loss()
     {
         var transport = new ScriptedTransport(_transport, sendsWithoutBlocking: true).Answer(BatchOutcome.Refused);

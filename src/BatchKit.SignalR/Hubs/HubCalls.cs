@@ -127,16 +127,13 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
     public void Acknowledge(string server, string id) => output.Post(HandleOf(server), RecordKind.Acknowledge, record => record.Text(id));
 
     /// <summary>Tells the servers that asked a client that it has gone.</summary>
-    public async Task EndAsync(HubClient client)
+    public Task EndAsync(HubClient client)
     {
         string[] unanswered;
         lock (client.Asked)
             unanswered = [.. client.Asked];
-        foreach (var id in unanswered)
-        {
-            if (TryTake(id, out var call))
-                await AnswerAsync(call.Server, client, CreateEndOf(client, id)).ConfigureAwait(false);
-        }
+        // An answer that fails is no reason to leave out the others.
+        return Task.WhenAll(unanswered.Select(id => TryTake(id, out var call) ? AnswerAsync(call.Server, client, CreateEndOf(client, id)) : Task.CompletedTask));
     }
 
     /// <summary>Receives answers for a server.</summary>
@@ -226,7 +223,7 @@ internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan ser
     private Task WriteResultAsync(string server, HubClient client, CompletionMessage result)
     {
         var protocol = client.Connection.Protocol;
-        return output.WriteAsync(HandleOf(server), RecordKind.Result, record => record.Text(client.Connection.ConnectionId).Text(protocol.Name).Message(result, protocol));
+        return output.AnswerAsync(HandleOf(server), RecordKind.Result, record => record.Text(client.Connection.ConnectionId).Text(protocol.Name).Message(result, protocol));
     }
 
     private void Post(string server, HubClient client, IHubProtocol protocol, CompletionMessage result) =>

@@ -11,6 +11,8 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     // Memory of a thread that once wrote a large record is not kept.
     private const int MaxKeptBytes = 64 * 1024;
 
+    private static readonly TimeSpan AnswerPause = TimeSpan.FromMilliseconds(100);
+
     // A record is encoded on its thread, and the buffer copies it before the write returns. Null while it is in use: an argument that sends a message while it is encoded gets memory of its own.
     [ThreadStatic]
     private static RecordWriter? _kept;
@@ -81,10 +83,11 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     public void Post(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode)
     {
         var record = TakeBytes(encode(Begin(kind)));
-        _ = CallerContext.RunWithout(() => WriteAnswerAsync(handle, record));
+        _ = CallerContext.RunWithout(() => PostAsync(handle, record));
     }
 
-    public Task WriteAsync(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode) => buffer.WriteAsync(handle, TakeBytes(encode(Begin(kind)))).AsTask();
+    /// <summary>Sends an answer, and completes when the buffer has it.</summary>
+    public Task AnswerAsync(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode) => AnswerAsync(handle, TakeBytes(encode(Begin(kind))));
 
     /// <summary>Sends out what scopes hold for a handle, and what else its flow's ambient scope holds, and waits for nothing.</summary>
     public async ValueTask SealAsync(OutputHandle handle)
@@ -137,15 +140,32 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
         return ended.IsCompletedSuccessfully ? buffer.WhenSettledAsync(handle, cancellationToken) : new ValueTask(ended.AsTask().WaitAsync(cancellationToken));
     }
 
-    private async Task WriteAnswerAsync(OutputHandle handle, byte[] record)
+    private async Task PostAsync(OutputHandle handle, byte[] record)
     {
         try
         {
-            await buffer.WriteAsync(handle, record).ConfigureAwait(false);
+            await AnswerAsync(handle, record).ConfigureAwait(false);
         }
         catch (Exception failure) when (failure is OutputOverflowException or ObjectDisposedException)
         {
-            // The buffer does not wait for capacity, or has stopped, which ends a wait too. The server that asked stops waiting after its time limit.
+            // The buffer never takes it, or has stopped, which ends a wait too.
+        }
+    }
+
+    // The server that asked may wait for it without a limit. So it waits for capacity with every policy.
+    private async Task AnswerAsync(OutputHandle handle, byte[] record)
+    {
+        while (true)
+        {
+            try
+            {
+                await buffer.WriteAsync(handle, record).ConfigureAwait(false);
+                return;
+            }
+            catch (OutputOverflowException full) when (!full.IsPermanent)
+            {
+                await Task.Delay(AnswerPause, limits.TimeProvider).ConfigureAwait(false);
+            }
         }
     }
 

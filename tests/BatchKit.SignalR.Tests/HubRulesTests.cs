@@ -1,6 +1,7 @@
 using BatchKit.SignalR.Tests.Support;
 using Microsoft.AspNetCore.SignalR;
 using Microsoft.AspNetCore.SignalR.Client;
+using Microsoft.Extensions.DependencyInjection;
 
 namespace BatchKit.SignalR.Tests;
 
@@ -89,6 +90,44 @@ public sealed class HubRulesTests
         await cluster.Hub.Clients.Clients([cluster.Ids[1], cluster.Ids[1]]).SendAsync(TestHub.Receive, "clients");
 
         await cluster.AssertReceivedAsync("users", "clients", "users");
+    }
+
+    [Fact]
+    public async Task A_name_that_is_null_is_refused_and_one_of_a_list_is_left_out()
+    {
+        await using var cluster = await Cluster.StartAsync("alone");
+        await cluster.JoinAsync("", 0);
+        await cluster.JoinAsync("room", 1);
+
+        await Assert.ThrowsAsync<ArgumentNullException>(() => cluster.Hub.Clients.Group(null!).SendAsync(TestHub.Receive, "null"));
+        await Assert.ThrowsAsync<ArgumentNullException>(() => cluster.Hub.Clients.GroupExcept(null!, []).SendAsync(TestHub.Receive, "null"));
+        await Assert.ThrowsAsync<ArgumentNullException>(() => cluster.Hub.Clients.User(null!).SendAsync(TestHub.Receive, "null"));
+        await cluster.Hub.Clients.Groups([null!, "", "room"]).SendAsync(TestHub.Receive, "groups");
+        await cluster.Hub.Clients.Users([null!, "", "user2"]).SendAsync(TestHub.Receive, "users");
+        await cluster.Hub.Clients.Group("").SendAsync(TestHub.Receive, "empty");
+
+        await cluster.AssertReceivedAsync("empty", "groups", "users");
+    }
+
+    [Fact]
+    public async Task A_list_that_its_caller_changes_after_a_send_has_returned_is_sent_to_as_it_was()
+    {
+        var (bus, back) = (new FrameBus(), new TaskCompletionSource());
+        await using var server = await HubServer.StartAsync(
+            builder => bus.Join(builder, back.Task),
+            services: static services => services.Configure<OutputBufferOptions>(static options => (options.MaxBufferedBytes, options.MaxMessageBytes) = (4096, 1024)));
+        await using var client = await HubClientConnection.ConnectAsync(server.Address);
+        await server.Hub.Groups.AddToGroupAsync(client.Id, "second");
+        var group = 0;
+        while (server.Output.TryWrite(HubHandles.Group<TestHub>($"{group++}"), [0]))
+            continue;
+        var groups = new List<string> { "first", "second" };
+
+        var sending = server.Hub.Clients.Groups(groups).SendAsync(TestHub.Receive, "hello");
+        groups.Clear();
+        back.SetResult();
+
+        await Task.WhenAll(sending, client.WaitForAsync("hello")).WithinDeadline();
     }
 
     [Theory]

@@ -71,7 +71,7 @@ internal sealed class BufferedHubLifetime<THub> : HubLifetimeManager<THub>
         _output.SendAsync(HandleOfConnection(connectionId, out var client), client?.Protocol, methodName, args, excluded: null, cancellationToken);
 
     public override Task SendConnectionsAsync(IReadOnlyList<string> connectionIds, string methodName, object?[] args, CancellationToken cancellationToken = default) =>
-        _output.SendAsync(connectionIds.Distinct(StringComparer.Ordinal).Select(connection => HandleOfConnection(connection, out _)), methodName, args, cancellationToken);
+        _output.SendAsync([.. connectionIds.Distinct(StringComparer.Ordinal).Select(connection => HandleOfConnection(connection, out _))], methodName, args, cancellationToken);
 
     public override Task SendGroupAsync(string groupName, string methodName, object?[] args, CancellationToken cancellationToken = default) =>
         SendAsync(HubTarget.Group, groupName, methodName, args, excluded: null, cancellationToken);
@@ -81,13 +81,13 @@ internal sealed class BufferedHubLifetime<THub> : HubLifetimeManager<THub>
         SendAsync(HubTarget.Group, groupName, methodName, args, excludedConnectionIds, cancellationToken);
 
     public override Task SendGroupsAsync(IReadOnlyList<string> groupNames, string methodName, object?[] args, CancellationToken cancellationToken = default) =>
-        _output.SendAsync(groupNames.Select(group => _output.HandleOf(HubTarget.Group, group)), methodName, args, cancellationToken);
+        _output.SendAsync(HandlesOf(HubTarget.Group, groupNames), methodName, args, cancellationToken);
 
     public override Task SendUserAsync(string userId, string methodName, object?[] args, CancellationToken cancellationToken = default) =>
         SendAsync(HubTarget.User, userId, methodName, args, excluded: null, cancellationToken);
 
     public override Task SendUsersAsync(IReadOnlyList<string> userIds, string methodName, object?[] args, CancellationToken cancellationToken = default) =>
-        _output.SendAsync(userIds.Distinct(StringComparer.Ordinal).Select(user => _output.HandleOf(HubTarget.User, user)), methodName, args, cancellationToken);
+        _output.SendAsync(HandlesOf(HubTarget.User, userIds.Distinct(StringComparer.Ordinal)), methodName, args, cancellationToken);
 
     public override Task<T> InvokeConnectionAsync<T>(string connectionId, string methodName, object?[] args, CancellationToken cancellationToken)
     {
@@ -106,6 +106,9 @@ internal sealed class BufferedHubLifetime<THub> : HubLifetimeManager<THub>
     // Output for a connection on this server does not go over the backplane.
     private OutputHandle HandleOfConnection(string connectionId, out HubClient? client) =>
         (client = _members.Find(connectionId))?.Handle ?? _output.HandleOf(HubTarget.Connection, connectionId);
+
+    // SignalR's backplane leaves empty names of a list out too. A copy, because the caller may change the list before all is written.
+    private OutputHandle[] HandlesOf(HubTarget target, IEnumerable<string> names) => [.. names.Where(static name => !string.IsNullOrEmpty(name)).Select(name => _output.HandleOf(target, name))];
 
     private async Task ChangeGroupAsync(string connectionId, string group, RecordKind change, CancellationToken cancellationToken)
     {

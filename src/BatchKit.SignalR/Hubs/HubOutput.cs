@@ -29,6 +29,7 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
 
     public OutputHandle HandleOf(HubTarget target, string key)
     {
+        ArgumentNullException.ThrowIfNull(key);
         if (_last is { } last && last.Target == target && last.Key == key)
             return last.Handle;
         var handle = HubAddress.Create(prefix, target, key);
@@ -52,7 +53,7 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     }
 
     /// <summary>The same for several handles; the message is encoded once.</summary>
-    public async Task SendAsync(IEnumerable<OutputHandle> handles, string method, object?[] arguments, CancellationToken cancellationToken)
+    public async Task SendAsync(OutputHandle[] handles, string method, object?[] arguments, CancellationToken cancellationToken)
     {
         var record = TakeBytes(Encode(protocol: null, method, arguments, excluded: null));
         var settled = new List<Task>();

@@ -13,6 +13,7 @@ namespace BatchKit.SignalR;
 public sealed class SignalRTransport : IBatchTransport, IDisposable
 {
     private readonly ConcurrentDictionary<string, IHubReceiver> _hubs = new(StringComparer.Ordinal);
+    private readonly ConcurrentDictionary<string, Type> _hubTypes = new(StringComparer.Ordinal);
     private readonly ConcurrentDictionary<OutputHandle, (IHubReceiver Hub, HubClient[] Clients)> _clients = new();
     private readonly ConcurrentDictionary<string, IHubReceiver>.AlternateLookup<ReadOnlySpan<char>> _hubsByPrefix;
     private readonly SignalRMetrics _metrics;
@@ -68,8 +69,15 @@ public sealed class SignalRTransport : IBatchTransport, IDisposable
     /// <summary>Stops measuring. The connections belong to SignalR, which closes them.</summary>
     public void Dispose() => _metrics.Dispose();
 
-    /// <summary>Adds a hub; its handles begin with the prefix.</summary>
-    internal void AddHub(string prefix, IHubReceiver hub) => _hubs[prefix] = hub;
+    /// <summary>Adds a hub, by the name with which its handles begin.</summary>
+    /// <exception cref="InvalidOperationException">Another hub has the same name.</exception>
+    internal void AddHub(Type hub, IHubReceiver receiver)
+    {
+        var known = _hubTypes.GetOrAdd(HubAddress.PrefixOf(hub), hub);
+        if (known != hub)
+            throw new InvalidOperationException($"The hubs '{known.AssemblyQualifiedName}' and '{hub.AssemblyQualifiedName}' have the same full name, by which output finds its hub. Rename one of them.");
+        _hubs[HubAddress.PrefixOf(hub)] = receiver;
+    }
 
     /// <summary>Draws the sequence of a new client's handle.</summary>
     internal long DrawSequence() => Interlocked.Increment(ref _lastClient);

@@ -1,4 +1,6 @@
 using System.IO.Pipelines;
+using System.Reflection;
+using System.Reflection.Emit;
 using BatchKit.SignalR.Clients;
 using BatchKit.SignalR.Hubs;
 using BatchKit.SignalR.Records;
@@ -166,7 +168,7 @@ public sealed class HubCallsTests : IAsyncDisposable
     public async Task A_hub_that_throws_fails_its_batch_alone()
     {
         using var transport = new SignalRTransport(new SignalROptions());
-        transport.AddHub(HubAddress.PrefixOf(typeof(Hub)), new ThrowingHub());
+        transport.AddHub(typeof(Hub), new ThrowingHub());
         var (throws, gone) = (OutputHandle.Named($"{HubAddress.PrefixOf(typeof(Hub))}all/"), OutputHandle.Connection(0, 1));
 
         var exception = await Assert.ThrowsAsync<BatchSendException>(() => transport.SendAsync(
@@ -174,6 +176,20 @@ public sealed class HubCallsTests : IAsyncDisposable
 
         Assert.Equal([BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged], exception.Outcomes);
         Assert.Contains("faulty", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void Two_hubs_with_the_same_full_name_are_refused()
+    {
+        using var transport = new SignalRTransport();
+        transport.AddHub(typeof(Support.TestHub), new ThrowingHub());
+        transport.AddHub(typeof(Support.TestHub), new ThrowingHub());
+        var another = AssemblyBuilder.DefineDynamicAssembly(new AssemblyName("Another"), AssemblyBuilderAccess.Run).DefineDynamicModule("Another").DefineType(typeof(Support.TestHub).FullName!, TypeAttributes.Public, typeof(Hub)).CreateType();
+
+        var refused = Assert.Throws<InvalidOperationException>(() => transport.AddHub(another, new ThrowingHub()));
+
+        Assert.Contains("Another, ", refused.Message, StringComparison.Ordinal);
+        Assert.Contains("BatchKit.SignalR.Tests, ", refused.Message, StringComparison.Ordinal);
     }
 
     private sealed class ThrowingHub : IHubReceiver

@@ -36,7 +36,7 @@ internal sealed class BufferedHubLifetime<THub> : HubLifetimeManager<THub>
             buffer.Output, prefix, [.. protocols.AllProtocols.Where(protocol => supported?.Contains(protocol.Name, StringComparer.OrdinalIgnoreCase) ?? true)], transport.Limits);
         _calls = new HubCalls(_output, buffer.HasBackplane, transport.Options.ServerTimeout, timeProvider ?? TimeProvider.System);
         _delivery = new HubDelivery(_members, _calls, transport.Limits);
-        transport.AddHub(prefix, _delivery);
+        transport.AddHub(typeof(THub), _delivery);
     }
 
     public override Task OnConnectedAsync(HubConnectionContext connection)

@@ -96,7 +96,7 @@ public static class RedisBuilderExtensions
     private static RedisOptions OptionsOf(IServiceProvider services, string name) => services.GetRequiredService<IOptionsMonitor<RedisOptions>>().Get(name).Copy();
 
     private static RedisTransport CreateTransport(IServiceProvider services, string name) => new(
-        OptionsOf(services, name), services.GetRequiredKeyedService<RedisConnection>(name),
+        OptionsOf(services, name), services.GetRequiredKeyedService<RedisConnection>(name), services.GetService<TimeProvider>(),
         services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services), services.GetKeyedService<ConnectionMetrics>(name));
 
     private static RedisReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)

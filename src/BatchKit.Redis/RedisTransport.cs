@@ -17,6 +17,7 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
 
     private readonly RedisConnection _connection;
     private readonly bool _ownsConnection;
+    private readonly TimeProvider _timeProvider;
     private readonly ConnectionReporter _reporter;
     private readonly string _prefix;
     private readonly FrameTransport _frames;
@@ -26,17 +27,20 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
     /// <summary>Creates a transport; it connects at its first send.</summary>
     /// <param name="options">The settings; the defaults when null.</param>
     /// <param name="connection">The application's connection, which is never closed; it is used when <see cref="RedisOptions.Configuration"/> is null.</param>
+    /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="signer">Signs the frames; null for none.</param>
     /// <param name="metrics">The instruments of its connection; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     /// <exception cref="InvalidOperationException">The connection's <see cref="ConfigurationOptions.ChannelPrefix"/> has one of the characters <c>* ? [ \</c>, which are wildcards in what receivers subscribe to.</exception>
     public RedisTransport(
-        RedisOptions? options = null, IConnectionMultiplexer? connection = null, ILogger<RedisTransport>? logger = null, FrameSigner? signer = null, ConnectionMetrics? metrics = null)
-        : this(options = Check(options), new RedisConnection(options, connection, logger), signer, metrics) => _ownsConnection = true;
+        RedisOptions? options = null, IConnectionMultiplexer? connection = null, TimeProvider? timeProvider = null,
+        ILogger<RedisTransport>? logger = null, FrameSigner? signer = null, ConnectionMetrics? metrics = null)
+        : this(options = Check(options), new RedisConnection(options, connection, logger), timeProvider, signer, metrics) => _ownsConnection = true;
 
-    internal RedisTransport(RedisOptions options, RedisConnection connection, FrameSigner? signer, ConnectionMetrics? metrics)
+    internal RedisTransport(RedisOptions options, RedisConnection connection, TimeProvider? timeProvider, FrameSigner? signer, ConnectionMetrics? metrics)
     {
+        _timeProvider = timeProvider ?? TimeProvider.System;
         _connection = connection;
         _prefix = options.Prefix;
         _reporter = new ConnectionReporter(options.ConnectionChanged, "sender", connection.Target, metrics, "redis");
@@ -98,7 +102,7 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
         var redis = await ConnectAsync(cancellationToken).ConfigureAwait(false);
         if (_connection.Look() is not null)
             throw new FrameRefusedException($"{_connection.Target} is not connected, and pub/sub keeps nothing.");
-        if (_tooLarge is { } known && frame.Bytes.Length >= known.Bytes && TimeProvider.System.GetElapsedTime(known.At) < TooLargeTime)
+        if (_tooLarge is { } known && frame.Bytes.Length >= known.Bytes && _timeProvider.GetElapsedTime(known.At) < TooLargeTime)
             throw TooLarge(frame);
         long receivers;
         try
@@ -109,7 +113,7 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
         }
         catch (RedisServerException exception) when (FailureText.MessageOf(exception).Contains("invalid bulk length", StringComparison.OrdinalIgnoreCase))
         {
-            _tooLarge = new RefusedSize(frame.Bytes.Length, TimeProvider.System.GetTimestamp());
+            _tooLarge = new RefusedSize(frame.Bytes.Length, _timeProvider.GetTimestamp());
             throw TooLarge(frame, exception);
         }
         // When the client gives the connection up, it cancels what waits for an answer, or fails it with an exception of any type.

@@ -15,14 +15,15 @@ public sealed class RedisConnectionTests(RedisFixture redis)
     private readonly ConcurrentQueue<BrokerConnectionState> _changes = new();
 
     [Fact]
-    public async Task A_frame_above_the_servers_limit_is_refused_by_the_settings_names_and_costs_one_connection()
+    public async Task A_frame_above_the_servers_limit_is_refused_by_the_settings_names_and_costs_one_connection_a_minute()
     {
         Assert.SkipUnless(RedisServer.WhyNotInstalled is null, RedisServer.WhyNotInstalled ?? "");
         await using var server = await RedisServer.StartOwnAsync();
         var options = Watch(new RedisOptions { Configuration = $"{server.Address.Host}:{server.Address.Port}", MaxFrameBytes = 8 * LimitBytes });
         await using var administrator = await ConnectionMultiplexer.ConnectAsync($"{options.Configuration},allowAdmin=true");
         await administrator.GetDatabase().ExecuteAsync("CONFIG", "SET", "proto-max-bulk-len", LimitBytes);
-        await using var transport = new RedisTransport(options);
+        var clock = new ManualTimeProvider();
+        await using var transport = new RedisTransport(options, timeProvider: clock);
 
         var first = await FailAsync(transport);
         await Until.TrueAsync(() => _changes.LastOrDefault() == BrokerConnectionState.Restored);
@@ -37,6 +38,11 @@ public sealed class RedisConnectionTests(RedisFixture redis)
 
         // The client may tell of one lost connection twice. Each of the four frames would cost one.
         Assert.InRange(_changes.Count(static change => change == BrokerConnectionState.Lost), 1, 2);
+
+        await administrator.GetDatabase().ExecuteAsync("CONFIG", "SET", "proto-max-bulk-len", 8 * LimitBytes);
+        Assert.Equal(first.Message, (await FailAsync(transport)).Message);
+        clock.Advance(TimeSpan.FromMinutes(1));
+        await SendAsync(transport, 2 * LimitBytes);
     }
 
     [Fact]

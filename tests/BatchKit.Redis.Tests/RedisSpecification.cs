@@ -18,7 +18,7 @@ public sealed class RedisSpecification(RedisFixture redis) : TransportSpecificat
         var receiver = new RedisReceiver(
             options, new NodeNumber(ReceiverNode), batches, timeProvider: Surroundings.TimeProvider, logger: Surroundings.CreateLogger<RedisReceiver>());
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
-        return new RedisHarness(new RedisTransport(options, logger: Surroundings.CreateLogger<RedisTransport>()), receiver, options, receiving);
+        return new RedisHarness(new RedisTransport(options, timeProvider: Surroundings.TimeProvider, logger: Surroundings.CreateLogger<RedisTransport>()), receiver, options, receiving);
     }
 
     private sealed class RedisHarness(RedisTransport transport, RedisReceiver receiver, params object[] options) : TransportHarness

@@ -17,14 +17,14 @@ internal sealed class CorePublisher
 
     private readonly NatsLink _link;
     private readonly TimeProvider _timeProvider;
-    private readonly LogThrottle _throttle = new(TimeProvider.System);
+    private readonly LogThrottle _throttle;
 
     // By subject: one for each node that was sent to, and that of all nodes.
     private readonly ConcurrentDictionary<string, Right> _rights = new(StringComparer.Ordinal);
 
     public CorePublisher(NatsLink link, TimeProvider timeProvider)
     {
-        (_link, _timeProvider) = (link, timeProvider);
+        (_link, _timeProvider, _throttle) = (link, timeProvider, new LogThrottle(timeProvider));
         link.ServerFailed += Refuse;
     }
 

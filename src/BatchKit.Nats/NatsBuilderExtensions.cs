@@ -102,8 +102,8 @@ public static class NatsBuilderExtensions
     private static NatsOptions OptionsOf(IServiceProvider services, string name) => services.GetRequiredService<IOptionsMonitor<NatsOptions>>().Get(name).Copy();
 
     private static NatsTransport CreateTransport(IServiceProvider services, string name) => new(
-        OptionsOf(services, name), services.GetRequiredKeyedService<NatsLink>(name),
-        services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services), services.GetKeyedService<ConnectionMetrics>(name), services.GetService<TimeProvider>());
+        OptionsOf(services, name), services.GetRequiredKeyedService<NatsLink>(name), services.GetService<TimeProvider>(),
+        services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services), services.GetKeyedService<ConnectionMetrics>(name));
 
     private static NatsReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {

@@ -29,6 +29,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     private readonly NatsLink _link;
     private readonly bool _ownsLink;
     private readonly NatsOptions _options;
+    private readonly TimeProvider _timeProvider;
     private readonly NatsTopology _topology;
     private readonly ConnectionReporter _reporter;
     private readonly CorePublisher _core;
@@ -47,18 +48,21 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     /// <summary>Creates a transport; it connects at its first send.</summary>
     /// <param name="options">The settings; the defaults when null.</param>
     /// <param name="connection">The application's connection, which is never closed; it is used when <see cref="NatsOptions.Url"/> is null.</param>
+    /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="signer">Signs the frames; null for none.</param>
     /// <param name="metrics">The instruments of its connection; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public NatsTransport(
-        NatsOptions? options = null, INatsConnection? connection = null, ILogger<NatsTransport>? logger = null, FrameSigner? signer = null, ConnectionMetrics? metrics = null)
-        : this(options = Check(options), new NatsLink(options, connection, logger), signer, metrics, timeProvider: null) => _ownsLink = true;
+        NatsOptions? options = null, INatsConnection? connection = null, TimeProvider? timeProvider = null,
+        ILogger<NatsTransport>? logger = null, FrameSigner? signer = null, ConnectionMetrics? metrics = null)
+        : this(options = Check(options), new NatsLink(options, connection, logger), timeProvider, signer, metrics) => _ownsLink = true;
 
-    internal NatsTransport(NatsOptions options, NatsLink link, FrameSigner? signer, ConnectionMetrics? metrics, TimeProvider? timeProvider)
+    internal NatsTransport(NatsOptions options, NatsLink link, TimeProvider? timeProvider, FrameSigner? signer, ConnectionMetrics? metrics)
     {
+        _timeProvider = timeProvider ?? TimeProvider.System;
         (_options, _link, _topology) = (options, link, new NatsTopology(options));
-        _core = new CorePublisher(link, timeProvider ?? TimeProvider.System);
+        _core = new CorePublisher(link, _timeProvider);
         _reporter = new ConnectionReporter(options.ConnectionChanged, "sender", link.Target, metrics, "nats");
         _frames = new FrameTransport(options.Delivery == NatsDelivery.AtLeastOnce ? StoreAsync : PublishAsync, new FrameTransportOptions
         {
@@ -157,7 +161,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
         {
             var failures = 0;
             do
-                await Task.Delay(schedule.DelayAfter(++failures, Random.Shared), TimeProvider.System, ending).ConfigureAwait(false);
+                await Task.Delay(schedule.DelayAfter(++failures, Random.Shared), _timeProvider, ending).ConfigureAwait(false);
             while (!await TryStartAsync(ending).ConfigureAwait(false));
             _link.ThrowIfTooSmall(_options.MaxFrameBytes);
         }
@@ -192,9 +196,9 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
         _link.Watch(_reporter);
         lock (_lock)
         {
-            if (_opening is null || (_opening.IsCompleted && TimeProvider.System.GetElapsedTime(_openedAt) >= OpenPause))
+            if (_opening is null || (_opening.IsCompleted && _timeProvider.GetElapsedTime(_openedAt) >= OpenPause))
             {
-                _openedAt = TimeProvider.System.GetTimestamp();
+                _openedAt = _timeProvider.GetTimestamp();
                 _opening = CallerContext.RunWithout(() => _link.OpenAsync(CancellationToken.None));
             }
 
@@ -254,7 +258,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
         var schedule = new RetrySchedule(FirstDelay, LongestDelay);
         for (var looks = 1; _fault is { } fault && !ending.IsCancellationRequested; looks++)
         {
-            await Task.Delay(schedule.DelayAfter(looks, Random.Shared), TimeProvider.System, ending).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await Task.Delay(schedule.DelayAfter(looks, Random.Shared), _timeProvider, ending).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
             try
             {
                 // Not a fault that is newer than the look.

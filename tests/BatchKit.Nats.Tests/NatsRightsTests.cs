@@ -115,6 +115,23 @@ public sealed class NatsRightsTests : IDisposable
         await _log.WaitForAsync(MessageRefused);
     }
 
+    [Fact]
+    public async Task A_refused_message_is_logged_again_when_the_clock_that_was_handed_in_has_moved_on()
+    {
+        await using var server = await StartAsync(User("publish: { deny: \"*.all\" }"));
+        var clock = new ManualTimeProvider();
+        await using var transport = new NatsTransport(OptionsFor(server), timeProvider: clock, logger: new Logger<NatsTransport>(_log));
+        await using var output = new OutputBuffer(transport);
+        await WriteUntilAsync(output, static statistics => statistics.FailedMessages > 0);
+        await _log.WaitForAsync(MessageRefused);
+
+        clock.Advance(TimeSpan.FromMinutes(1));
+
+        var before = output.GetStatistics().FailedMessages;
+        await WriteUntilAsync(output, statistics => statistics.FailedMessages >= before + 20);
+        Assert.Equal(2, _log.Count(MessageRefused));
+    }
+
     private static string User(string rights) => $"authorization {{ users: [ {{ user: node, password: secret, permissions: {{ {rights} }} }} ] }}";
 
     private static NatsOptions OptionsFor(NatsServer server)

@@ -21,7 +21,7 @@ public class NatsSpecification(NatsFixture nats) : TransportSpecification
         var receiver = new NatsReceiver(
             options, new NodeNumber(ReceiverNode), batches, timeProvider: Surroundings.TimeProvider, logger: Surroundings.CreateLogger<NatsReceiver>());
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
-        return new NatsHarness(new NatsTransport(options, logger: Surroundings.CreateLogger<NatsTransport>()), receiver, options, receiving);
+        return new NatsHarness(new NatsTransport(options, timeProvider: Surroundings.TimeProvider, logger: Surroundings.CreateLogger<NatsTransport>()), receiver, options, receiving);
     }
 
     private sealed class NatsHarness(NatsTransport transport, NatsReceiver receiver, params object[] options) : TransportHarness

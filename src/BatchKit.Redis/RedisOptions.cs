@@ -27,7 +27,7 @@ public sealed class RedisOptions : IValidatableObject
     [Range(4096, 128 * 1024 * 1024)]
     public int MaxFrameBytes { get; set; } = 1024 * 1024;
 
-    /// <summary>The most received frames that may wait for the next hop; 10,000 by default, from 1 to 1,000,000. Beyond it the oldest frame is dropped, counted and logged.</summary>
+    /// <summary>The most received frames that may wait for the next hop; 10,000 by default, from 1 to 1,000,000. Beyond it, or beyond 64 MiB of frames, the oldest is dropped, counted and logged.</summary>
     [Range(1, 1_000_000)]
     public int MaxWaitingFrames { get; set; } = 10_000;
 

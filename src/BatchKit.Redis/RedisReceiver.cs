@@ -18,6 +18,9 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
     private const string NotSubscribed = "The server has not confirmed the subscription again.";
     private const int SoonAttempts = 50;
 
+    // Frames may be large: so many that wait would fill the memory.
+    private const int MaxWaitingBytes = 64 * 1024 * 1024;
+
     // The client needs a moment to subscribe again.
     private const int MissingChecks = 2;
 
@@ -36,6 +39,7 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
     private readonly FrameDrops _dropped;
     private readonly ReceiverLifetime _lifetime;
     private int _failures;
+    private long _waitingBytes;
 
     // Read by the health check. Null while there is no subscription.
     private volatile Func<bool>? _isSubscribed;
@@ -71,7 +75,7 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
         _dropped = new FrameDrops("batchkit.redis.dropped", buffer, meterFactory, _logger.Faults);
     }
 
-    /// <summary>How many received frames were dropped because more than <see cref="RedisOptions.MaxWaitingFrames"/> waited.</summary>
+    /// <summary>How many received frames were dropped because more than <see cref="RedisOptions.MaxWaitingFrames"/>, or 64 MiB of them, waited.</summary>
     public long DroppedFrames => _dropped.Count;
 
     internal string? ObserverFault => _logger.Faults.Description ?? _connection.LoggerFault ?? _reporter.CallbackFault;
@@ -222,14 +226,18 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
     // The client's queue has no limit, so it is emptied while the next hop has a frame, for however long.
     private async Task DeliverAsync(ChannelMessageQueue queue, Func<bool> isSubscribed, CancellationToken stopping)
     {
-        var waiting = new BoundedChannelOptions(_options.MaxWaitingFrames) { FullMode = BoundedChannelFullMode.DropOldest, SingleReader = true, SingleWriter = true };
-        var frames = Channel.CreateBounded<byte[]?>(waiting, _ => CountDropped());
+        var waiting = new BoundedChannelOptions(_options.MaxWaitingFrames) { FullMode = BoundedChannelFullMode.DropOldest, SingleWriter = true };
+        var frames = Channel.CreateBounded<byte[]>(waiting, oldest => Drop(oldest, $"{nameof(RedisOptions)}.{nameof(RedisOptions.MaxWaitingFrames)}", _options.MaxWaitingFrames));
+        _waitingBytes = 0;
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(stopping);
-        var emptying = Task.WhenAll(EmptyAsync(queue, frames.Writer, ending.Token), WatchAsync(isSubscribed, frames.Writer, ending.Token));
+        var emptying = Task.WhenAll(EmptyAsync(queue, frames, ending.Token), WatchAsync(isSubscribed, frames.Writer, ending.Token));
         try
         {
             await foreach (var frame in frames.Reader.ReadAllAsync(stopping).ConfigureAwait(false))
+            {
+                Interlocked.Add(ref _waitingBytes, -frame.Length);
                 await _lifetime.WatchAsync(_frames.ReceiveAsync(frame, stopping)).ConfigureAwait(false);
+            }
         }
         finally
         {
@@ -238,22 +246,29 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
         }
     }
 
-    private static async Task EmptyAsync(ChannelMessageQueue queue, ChannelWriter<byte[]?> frames, CancellationToken ending)
+    private async Task EmptyAsync(ChannelMessageQueue queue, Channel<byte[]> frames, CancellationToken ending)
     {
         try
         {
             while (true)
-                frames.TryWrite((await queue.ReadAsync(ending).ConfigureAwait(false)).Message);
+            {
+                byte[] frame = (await queue.ReadAsync(ending).ConfigureAwait(false)).Message!;
+                // One frame may wait, whatever its size.
+                while (Interlocked.Read(ref _waitingBytes) + frame.Length > MaxWaitingBytes && frames.Reader.TryRead(out var oldest))
+                    Drop(oldest, "the queue's bytes", MaxWaitingBytes);
+                Interlocked.Add(ref _waitingBytes, frame.Length);
+                frames.Writer.TryWrite(frame);
+            }
         }
         catch (Exception exception)
         {
             // Told to who delivers, behind the frames that came before it.
-            frames.TryComplete(exception);
+            frames.Writer.TryComplete(exception);
         }
     }
 
     // The client subscribes again after a lost connection, but tells no one when the server refuses that, and does not try it again.
-    private async Task WatchAsync(Func<bool> isSubscribed, ChannelWriter<byte[]?> frames, CancellationToken ending)
+    private async Task WatchAsync(Func<bool> isSubscribed, ChannelWriter<byte[]> frames, CancellationToken ending)
     {
         try
         {
@@ -267,9 +282,10 @@ public sealed class RedisReceiver : IHostedService, IBlockingDisposable
         }
     }
 
-    private void CountDropped()
+    private void Drop(byte[] frame, string limitName, int limit)
     {
+        Interlocked.Add(ref _waitingBytes, -frame.Length);
         _dropped.Add();
-        _lifetime.Log.FramesDropped($"{nameof(RedisOptions)}.{nameof(RedisOptions.MaxWaitingFrames)}", _options.MaxWaitingFrames);
+        _lifetime.Log.FramesDropped(limitName, limit);
     }
 }

@@ -226,30 +226,6 @@ public sealed class RedisTransportTests(RedisFixture redis)
     }
 
     [Fact]
-    public async Task While_the_next_hop_has_a_frame_only_so_many_wait()
-    {
-        var options = await redis.NewOptionsAsync();
-        options.MaxWaitingFrames = 10;
-        using var sender = await StartAsync(options, 1);
-        var stuck = new StuckHop();
-        await using var receiver = new RedisReceiver(options, new NodeNumber(2), new BatchReceiver(stuck));
-        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
-        var output = sender.Services.GetRequiredService<OutputBuffer>();
-        output.Write(OutputHandle.Connection(2, 1), "in hand");
-        await stuck.Entered.WithinDeadline();
-
-        for (var frame = 0; frame < 100; frame++)
-        {
-            output.Write(OutputHandle.Connection(2, 1), $"{frame}");
-            await output.FlushAsync().WithinDeadline();
-        }
-
-        await Until.TrueAsync(() => receiver.DroppedFrames == 90);
-        stuck.Release();
-        await Until.TrueAsync(() => receiver.GetStatistics().DeliveredMessages == 11);
-    }
-
-    [Fact]
     public async Task The_applications_connection_is_used_and_stays_open()
     {
         var options = await redis.NewOptionsAsync();

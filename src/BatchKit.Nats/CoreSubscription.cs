@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.Runtime.CompilerServices;
 using System.Threading.Channels;
 using BatchKit.Transports;
 using NATS.Client.Core;
@@ -8,19 +9,26 @@ namespace BatchKit.Nats;
 /// <summary>Receives the frames of several subjects in the order in which the server sends them. The client's own subscriptions have a queue each, so that the order between them is lost.</summary>
 internal sealed class CoreSubscription : NatsSubBase
 {
-    private readonly ChannelWriter<byte[]> _queue;
-    private readonly Action _dropped;
+    // Frames may be large: so many that wait would fill the memory.
+    private const int MaxWaitingBytes = 64 * 1024 * 1024;
 
-    private CoreSubscription(INatsConnection connection, string subject, ChannelWriter<byte[]> queue, Action dropped)
-        : base(connection, connection.SubscriptionManager, subject, queueGroup: null, opts: null) => (_queue, _dropped) = (queue, dropped);
+    private readonly ChannelWriter<byte[]> _queue;
+    private readonly StrongBox<long> _waitingBytes;
+    private readonly int _maxWaiting;
+    private readonly Action<string, int> _dropped;
+
+    private CoreSubscription(INatsConnection connection, string subject, ChannelWriter<byte[]> queue, StrongBox<long> waitingBytes, int maxWaiting, Action<string, int> dropped)
+        : base(connection, connection.SubscriptionManager, subject, queueGroup: null, opts: null) =>
+        (_queue, _waitingBytes, _maxWaiting, _dropped) = (queue, waitingBytes, maxWaiting, dropped);
 
     /// <summary>Receives until the token ends it, or the server refuses a subscription.</summary>
     /// <exception cref="IOException">The server refuses one: at the start, after a reconnect, or because its settings have changed.</exception>
     public static async Task ReceiveAsync(
-        NatsLink link, string[] subjects, FrameReceiver frames, ReceiverLifetime lifetime, int maxWaiting, Action begin, Action dropped, CancellationToken ending)
+        NatsLink link, string[] subjects, FrameReceiver frames, ReceiverLifetime lifetime, int maxWaiting, Action begin, Action<string, int> dropped, CancellationToken ending)
     {
         var queue = Channel.CreateBounded<byte[]>(new BoundedChannelOptions(maxWaiting) { SingleReader = true });
-        var subscriptions = Array.ConvertAll(subjects, subject => new CoreSubscription(link.Connection, subject, queue.Writer, dropped));
+        var waitingBytes = new StrongBox<long>();
+        var subscriptions = Array.ConvertAll(subjects, subject => new CoreSubscription(link.Connection, subject, queue.Writer, waitingBytes, maxWaiting, dropped));
         var (hasBegun, isRefused) = (false, false);
         link.ServerFailed += EndWhenRefused;
         try
@@ -32,7 +40,10 @@ internal sealed class CoreSubscription : NatsSubBase
             if (!Volatile.Read(ref isRefused))
                 begin();
             await foreach (var frame in queue.Reader.ReadAllAsync(ending).ConfigureAwait(false))
+            {
+                Interlocked.Add(ref waitingBytes.Value, -frame.Length);
                 await lifetime.WatchAsync(frames.ReceiveAsync(frame, ending)).ConfigureAwait(false);
+            }
         }
         finally
         {
@@ -55,8 +66,16 @@ internal sealed class CoreSubscription : NatsSubBase
     /// <inheritdoc/>
     protected override ValueTask ReceiveInternalAsync(string subject, string? replyTo, ReadOnlySequence<byte>? headersBuffer, ReadOnlySequence<byte> payloadBuffer)
     {
-        if (!_queue.TryWrite(payloadBuffer.ToArray()))
-            _dropped();
+        // One frame may wait, whatever its size.
+        var bytes = (int)payloadBuffer.Length;
+        var isTooMuch = Interlocked.Add(ref _waitingBytes.Value, bytes) is var all && all > MaxWaitingBytes && all > bytes;
+        if (!isTooMuch && _queue.TryWrite(payloadBuffer.ToArray()))
+            return default;
+        Interlocked.Add(ref _waitingBytes.Value, -bytes);
+        if (isTooMuch)
+            _dropped("the queue's bytes", MaxWaitingBytes);
+        else
+            _dropped($"{nameof(NatsOptions)}.{nameof(NatsOptions.MaxWaitingFrames)}", _maxWaiting);
         return default;
     }
 

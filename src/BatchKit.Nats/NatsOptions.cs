@@ -64,7 +64,7 @@ public sealed class NatsOptions : IValidatableObject
     /// <summary>How long a stop waits for the frame in hand; 5 seconds by default, up to 5 minutes. After that the server delivers the frame again.</summary>
     public TimeSpan StopTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
-    /// <summary>The most frames that wait for the next hop with <see cref="NatsDelivery.AtMostOnce"/>; 10,000 by default, from 1 to 1,000,000. Beyond it the newest frame is dropped, counted and logged.</summary>
+    /// <summary>The most frames that wait for the next hop with <see cref="NatsDelivery.AtMostOnce"/>; 10,000 by default, from 1 to 1,000,000. Beyond it, or beyond 64 MiB of frames, the newest is dropped, counted and logged.</summary>
     [Range(1, 1_000_000)]
     public int MaxWaitingFrames { get; set; } = 10_000;
 

@@ -67,7 +67,7 @@ public sealed class NatsReceiver : IHostedService, IBlockingDisposable
         _dropped = new FrameDrops("batchkit.nats.dropped", buffer, meterFactory, _logger.Faults);
     }
 
-    /// <summary>How many received frames were dropped because more than <see cref="NatsOptions.MaxWaitingFrames"/> waited.</summary>
+    /// <summary>How many received frames were dropped because more than <see cref="NatsOptions.MaxWaitingFrames"/>, or 64 MiB of them, waited.</summary>
     public long DroppedFrames => _dropped.Count;
 
     /// <summary>Why it receives nothing now, in a sentence without secrets; null while it receives.</summary>
@@ -223,10 +223,10 @@ public sealed class NatsReceiver : IHostedService, IBlockingDisposable
         _lifetime.Tried(fault: null);
     }
 
-    private void CountDropped()
+    private void CountDropped(string limitName, int limit)
     {
         _dropped.Add();
-        _lifetime.Log.FramesDropped($"{nameof(NatsOptions)}.{nameof(NatsOptions.MaxWaitingFrames)}", _options.MaxWaitingFrames);
+        _lifetime.Log.FramesDropped(limitName, limit);
     }
 
     // A successor then finds the number free at once. If this fails, the server frees it when the lease's time is over.

@@ -41,6 +41,28 @@ public sealed class NatsTransportTests(NatsFixture nats)
         Assert.Equal([$"{options.Prefix}.all"], messages.Where(static message => message.Headers?.ContainsKey("BatchKit-First") != true).Select(static message => message.Subject));
     }
 
+    [Fact]
+    public async Task With_core_NATS_only_so_many_bytes_wait_while_the_next_hop_has_a_frame()
+    {
+        var options = await nats.NewOptionsAsync();
+        options.Delivery = NatsDelivery.AtMostOnce;
+        var stuck = new StuckHop();
+        await using var receiver = new NatsReceiver(options, new NodeNumber(2), new BatchReceiver(stuck));
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await using var transport = new NatsTransport(options);
+        var (producer, text) = (Some.Producer(), new string('x', options.MaxFrameBytes - 1000));
+
+        for (var number = 1; number <= 200; number++)
+        {
+            await transport.SendAsync(new[] { Some.Batch(OutputHandle.Connection(2, 1), producer, number, text) }, CancellationToken.None).AsTask().WithinDeadline();
+            await stuck.Entered.WithinDeadline();
+        }
+
+        await Until.TrueAsync(() => receiver.DroppedFrames == 200 - 1 - 64);
+        stuck.Release();
+        await Until.TrueAsync(() => receiver.GetStatistics().DeliveredMessages == 65);
+    }
+
     [Theory]
     [MemberData(nameof(Deliveries))]
     public async Task Output_for_a_node_and_for_all_nodes_arrives_in_one_order_and_at_no_other_node(NatsDelivery delivery)

@@ -33,6 +33,9 @@ internal sealed class ForwardedWork
     /// <summary>True when the session closes its connection behind these messages.</summary>
     public bool Closes { get; set; }
 
+    /// <summary>False when the client has nothing to get before it acknowledges more.</summary>
+    public bool HasOutput => _greeting != SessionGreeting.None || End > From || Closes;
+
     public bool HasGreeted { get; private set; }
 
     /// <summary>The number behind what was written.</summary>
@@ -58,6 +61,16 @@ internal sealed class ForwardedWork
     {
         using (output.BeginBufferingScope(_connection))
             IsComplete = TryGreet(output, session) && TryTellGap(output, session) && TryWriteMessages(output, session, timeProvider) && (!Closes || TryClose(output, session));
+    }
+
+    /// <summary>Counts what was written and is not acknowledged already.</summary>
+    public void CountWritten(ForwardWindow window, long acknowledged)
+    {
+        foreach (var (number, message) in _messages)
+        {
+            if (number > acknowledged && number < Reached)
+                window.Add(number, message!.Bytes);
+        }
     }
 
     /// <summary>Lets the messages go.</summary>

@@ -20,6 +20,7 @@ public sealed class Session
     // Guards everything below but the work, and the history. The two that only become true are read without it.
     private readonly Lock _lock = new();
     private readonly SessionHistory _history;
+    private readonly ForwardWindow? _window;
     private OutputHandle _connection;
     private OutputHandle _formerConnection;
     private SessionGreeting _greeting;
@@ -43,7 +44,9 @@ public sealed class Session
         Handle = handle;
         Acknowledges = acknowledges;
         _counters = counters;
-        _maxHistoryBytes = options.MaxHistoryBytes;
+        // Without acknowledgements, all of it is handed over at once.
+        _maxHistoryBytes = acknowledges ? options.MaxHistoryBytes : Math.Min(options.MaxHistoryBytes, ForwardWindow.MaxBytes);
+        _window = acknowledges ? new ForwardWindow() : null;
         _history = new SessionHistory(counters);
         _secret = SessionToken.DrawSecret();
         _since = now;
@@ -72,7 +75,7 @@ public sealed class Session
     /// <summary>True after the session's end.</summary>
     public bool HasEnded => Volatile.Read(ref _hasEnded);
 
-    /// <summary>True when all that was written to it was handed to its connection, and after its end. Messages that the connection had no capacity for are handed over later.</summary>
+    /// <summary>True when all that was written to it was handed to its connection, and after its end. Messages that the connection had no capacity for, or that are far ahead of its acknowledgements, are handed over later.</summary>
     /// <remarks>To go on without a session, stop writing to it, flush, wait for this, and end it: then nothing that is written to the connection overtakes it.</remarks>
     public bool IsForwarded
     {
@@ -146,12 +149,7 @@ public sealed class Session
     /// <summary>True while it ends behind what it forwards, and afterwards.</summary>
     internal bool IsClosing => Volatile.Read(ref _isClosing);
 
-    /// <summary>Takes the session to a connection. One that has it already, or had it last, asks for its history once more: see <see cref="TryRepeat"/>.</summary>
-    /// <param name="connection">The connection.</param>
-    /// <param name="greeting">What the client is told first.</param>
-    /// <param name="lastReceived">What the client has received; null to go on behind what was handed to a connection.</param>
-    /// <param name="now">A timestamp.</param>
-    /// <param name="older">The connection that it had; <c>default</c> for none.</param>
+    /// <summary>Takes the session to a connection. One that has it already, or had it last, asks for its history once more: see <see cref="TryRepeat"/>. The client has received what it says; null to go on behind what was handed to a connection.</summary>
     /// <returns>False when it has ended, or has never sent that number.</returns>
     internal bool TryAttach(OutputHandle connection, SessionGreeting greeting, long? lastReceived, long now, out OutputHandle older)
     {
@@ -302,8 +300,10 @@ public sealed class Session
 
         CountLost(_work.Refused);
         _next = Math.Max(_next, _work.Reached);
-        if (!Acknowledges)
+        if (_window is null)
             _history.Acknowledge(_next - 1);
+        else
+            _work.CountWritten(_window, _acknowledged);
     }
 
     private bool IsUpToDate => _next >= _history.Next && _greeting == SessionGreeting.None;
@@ -311,6 +311,7 @@ public sealed class Session
     private void GoBack(long last)
     {
         _next = last + 1;
+        _window?.Clear();
         Forget(last);
     }
 
@@ -320,6 +321,7 @@ public sealed class Session
         if (number >= _history.First - 1)
             _evictedBefore = _history.Evicted;
         _history.Acknowledge(number);
+        _window?.Acknowledge(number);
     }
 
     private void CountLost(long messages)
@@ -335,10 +337,12 @@ public sealed class Session
         var first = Math.Max(_next, _history.First);
         _work.Begin(_connection, _version, _greeting, _next, first, now);
         var expired = _history.Expired;
-        _work.End = _history.CopyTo(_work, first, now);
+        // What its limit is about to drop is not held back.
+        var maxBytes = _window is null ? long.MaxValue : Math.Max(_window.FreeBytes, _history.Bytes - _maxHistoryBytes);
+        _work.End = _history.CopyTo(_work, first, maxBytes, now);
         CountLost(_history.Expired - expired);
         _taken = Math.Max(_taken, _work.End - 1);
         _work.Closes = _isClosing && _work.End == _history.Next;
-        return true;
+        return _work.HasOutput;
     }
 }

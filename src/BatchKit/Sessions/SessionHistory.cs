@@ -98,12 +98,12 @@ internal sealed class SessionHistory(SessionCounters counters)
         Count(EntryBytes, message.Bytes);
     }
 
-    /// <summary>Gives what it has from a number on to be forwarded, up to the most that leaves at once. Of what is too old only the place is left.</summary>
+    /// <summary>Gives what it has from a number on to be forwarded, up to the most that leaves at once and until it has given so many bytes. Of what is too old only the place is left.</summary>
     /// <returns>The number behind what it gave.</returns>
-    public long CopyTo(ForwardedWork work, long from, long now)
+    public long CopyTo(ForwardedWork work, long from, long maxBytes, long now)
     {
         var index = FindIndex(from);
-        for (; index < _count && work.Count < ForwardedWork.MaxMessages; index++)
+        for (; index < _count && work.Count < ForwardedWork.MaxMessages && maxBytes > 0; index++)
         {
             ref var entry = ref At(index);
             if (entry.Message is not { } message)
@@ -111,9 +111,11 @@ internal sealed class SessionHistory(SessionCounters counters)
             if (message.Deadline <= now)
                 Expire(ref entry, message);
             work.Add(entry);
+            maxBytes -= message.Bytes;
+            from = entry.Number + 1;
         }
 
-        return index < _count ? At(index).Number : Next;
+        return index < _count ? from : Next;
     }
 
     /// <summary>True when a message has become too old since it was given.</summary>

@@ -19,8 +19,9 @@ public sealed class SessionOptions
 
     /// <summary>
     /// The most bytes of one session's history: what its client has not acknowledged, or what waits while it is away; 256 KiB by default, from 1 KiB to 1 GiB. A message counts with its header and 128 bytes of memory. At the limit the oldest
-    /// messages go, counted.
+    /// messages go, counted. Of a client that does not acknowledge, at most 256 KiB wait.
     /// </summary>
+    /// <remarks>A connection gets at most 256 KiB ahead of its client's acknowledgements, and more with each of them: its queue (<c>BroadcastOptions.MaxQueuedBytes</c>) needs twice as much, or twice <see cref="MaxHistoryBytes"/> if that is less.</remarks>
     [NumberRange(1024, 1 << 30)]
     public int MaxHistoryBytes { get; set; } = 256 * 1024;
 

@@ -12,7 +12,7 @@ namespace BatchKit.Sessions;
 /// <remarks>
 /// <para>It lives where the output is written, in the game's process, so that a gateway that ends loses nothing. A send completes when the histories have the messages; the buffer then forwards them. Output for a session that has ended is refused.</para>
 /// <para>What a client that acknowledges gets, one message each: <c>NUMBER PAYLOAD</c>, <c>session TOKEN</c> after it has opened, <c>resumed NEXT</c> after it has resumed, <c>gap FROM TO</c> for what is lost, <c>skip FROM TO</c> for latest values that newer ones
-/// replaced, <c>ended</c>, <c>expired</c> or <c>full</c> when its line was refused, and <c>unknown</c> when it acknowledges although its connection has no session (a restart, a <see cref="Suspend"/>): it resumes then. It sends <c>session open</c>, <c>session resume TOKEN LAST</c> and <c>session ack NUMBER</c>. Over TCP each message must be one line.</para>
+/// replaced, <c>ended</c>, <c>expired</c> or <c>full</c> when its line was refused, and <c>unknown</c> when it acknowledges although its connection has no session (a restart, a <see cref="Suspend"/>): it resumes then. It sends <c>session open</c>, <c>session resume TOKEN LAST</c> and <c>session ack NUMBER</c>, soon after each message, because it gets at most 256 KiB ahead of that, and every 30 s. Over TCP each message must be one line.</para>
 /// <para>All members are thread-safe.</para>
 /// </remarks>
 public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDisposable

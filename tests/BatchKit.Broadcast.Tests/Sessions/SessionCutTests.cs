@@ -1,4 +1,3 @@
-using System.Globalization;
 using System.Text;
 using BatchKit.Sessions;
 
@@ -24,7 +23,7 @@ public sealed class SessionCutTests
         Array.ForEach(all, static client => client.Start());
         await Until.ReachedAsync(() => Task.FromResult(server.Sessions.GetStatistics().OpenedSessions), clients);
         await Until.TrueAsync(() => all.All(static client => client.Client.Token is not null));
-        var sessions = all.Select(client => Find(server, client.Client.Token!)).ToArray();
+        var sessions = all.Select(client => server.Find(client.Client.Token!)).ToArray();
         foreach (var session in sessions)
             server.Output.Write(session.Handle, ControlMessage.JoinGroup("hall"));
         await server.Output.FlushAsync().WithinDeadline();
@@ -67,12 +66,6 @@ public sealed class SessionCutTests
         }
 
         return rounds;
-    }
-
-    private static Session Find(SessionServer server, string token)
-    {
-        var parts = token.Split('.');
-        return server.Sessions.TryGet(OutputHandle.Connection(node: 0, long.Parse(parts[1], CultureInfo.InvariantCulture)), out var session) ? session : throw new InvalidOperationException(token);
     }
 
     // Each round has the group's line first.

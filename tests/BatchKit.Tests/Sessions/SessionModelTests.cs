@@ -20,17 +20,21 @@ public sealed class SessionModelTests
     [InlineData(6)]
     [InlineData(7)]
     [InlineData(8)]
+    [InlineData(9)]
+    [InlineData(10)]
     public async Task Every_message_arrives_once_and_in_order_or_is_told_to_be_lost(int seed)
     {
         var random = new Random(seed);
         // Odd seeds have a history that holds everything.
         await using var rig = new SessionRig(new SessionOptions { MaxHistoryBytes = seed % 2 == 1 ? 1 << 20 : 2048 });
         var players = new List<Player>();
+        // The last two write more than is handed over ahead of the acknowledgements.
+        var padding = new string('.', seed > 8 ? 8000 : 0);
         for (var index = 0; index < Clients; index++)
             players.Add(await Player.EnterAsync(rig));
 
         for (var step = 0; step < Steps; step++)
-            await StepAsync(rig, random, players[random.Next(Clients)], players);
+            await StepAsync(rig, random, players[random.Next(Clients)], players, padding);
         foreach (var player in players)
             await player.FinishAsync();
 
@@ -39,7 +43,7 @@ public sealed class SessionModelTests
         AssertSum(rig.Statistics);
     }
 
-    private static async Task StepAsync(SessionRig rig, Random random, Player player, List<Player> players)
+    private static async Task StepAsync(SessionRig rig, Random random, Player player, List<Player> players, string padding)
     {
         switch (random.Next(8))
         {
@@ -65,8 +69,8 @@ public sealed class SessionModelTests
                 player.Written.Add(player.Value.ToString(CultureInfo.InvariantCulture));
                 break;
             default:
-                rig.Output.Write(player.Session.Handle, $"own{player.Written.Count}");
-                player.Written.Add($"own{player.Written.Count}");
+                rig.Output.Write(player.Session.Handle, $"own{player.Written.Count}{padding}");
+                player.Written.Add($"own{player.Written.Count}{padding}");
                 break;
         }
 
@@ -139,8 +143,13 @@ public sealed class SessionModelTests
         public async Task FinishAsync()
         {
             await ConnectAsync();
-            await ReadAsync(int.MaxValue);
-            rig.Say(_connection, $"session ack {_client.Last}");
+            do
+            {
+                await ReadAsync(int.MaxValue);
+                rig.Say(_connection, $"session ack {_client.Last}");
+                await rig.SettleAsync();
+            }
+            while (rig.Connections.HasOutput(_connection));
         }
 
         public void AssertComplete(bool mayLose)

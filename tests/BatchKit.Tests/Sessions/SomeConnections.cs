@@ -18,6 +18,9 @@ internal sealed class SomeConnections : IBatchTransport
     /// <summary>How many messages each batch had.</summary>
     public List<int> Batches { get; } = [];
 
+    /// <summary>Is called for each batch that a connection got, during the send.</summary>
+    public Action<OutputHandle>? Arrived { get; init; }
+
     /// <summary>While true, each send fails, so that the buffer fills.</summary>
     public bool Fails { get; set; }
 
@@ -41,6 +44,13 @@ internal sealed class SomeConnections : IBatchTransport
     {
         lock (_lock)
             return _open.ContainsKey(connection);
+    }
+
+    /// <summary>True when a client has not read all that arrived.</summary>
+    public bool HasOutput(OutputHandle connection)
+    {
+        lock (_lock)
+            return _open.TryGetValue(connection, out var waiting) && waiting.Count > 0;
     }
 
     /// <summary>Takes what a client has read by now; nothing from a connection that was cut.</summary>
@@ -67,6 +77,8 @@ internal sealed class SomeConnections : IBatchTransport
                 outcomes[index] = TryTake(batches.Span[index]) ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
         }
 
+        foreach (var batch in batches.Span)
+            Arrived?.Invoke(batch.Handle);
         return outcomes.Contains(BatchOutcome.Refused) ? throw new BatchSendException([.. outcomes], "A connection is gone.") { DestinationsAreGone = true } : default;
     }
 

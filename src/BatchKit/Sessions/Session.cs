@@ -249,17 +249,20 @@ public sealed class Session
         }
     }
 
-    /// <summary>What the passing of time does to it.</summary>
-    /// <param name="now">A timestamp.</param>
-    /// <param name="awayTimeout">How long a client may be away, or silent.</param>
-    /// <param name="timeProvider">The clock.</param>
-    internal SessionAge AgeAt(long now, TimeSpan awayTimeout, TimeProvider timeProvider)
+    /// <summary>Ends the session if its client has been away for so long. One that comes back in time keeps it.</summary>
+    internal bool TryExpire(long now, TimeSpan awayTimeout, TimeProvider timeProvider)
+    {
+        lock (_lock)
+            return _connection.IsNone && timeProvider.GetElapsedTime(_since, now) >= awayTimeout && TryEnd(out _);
+    }
+
+    /// <summary>True when its client acknowledges, has a connection, and has said nothing for so long.</summary>
+    internal bool IsSilent(long now, TimeSpan longest, TimeProvider timeProvider, out OutputHandle connection)
     {
         lock (_lock)
         {
-            return _hasEnded || timeProvider.GetElapsedTime(_since, now) < awayTimeout ? SessionAge.Live
-                : _connection.IsNone ? SessionAge.Expired
-                : Acknowledges ? SessionAge.Silent : SessionAge.Live;
+            connection = _connection;
+            return Acknowledges && !connection.IsNone && timeProvider.GetElapsedTime(_since, now) >= longest;
         }
     }
 

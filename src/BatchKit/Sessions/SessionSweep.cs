@@ -148,11 +148,3 @@ internal sealed class SessionSweep : IAsyncDisposable, IDisposable
         }
     }
 }
-
-/// <summary>What the passing of time does to a session.</summary>
-internal enum SessionAge
-{
-    Live = 0,
-    Silent = 1,
-    Expired = 2,
-}

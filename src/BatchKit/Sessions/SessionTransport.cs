@@ -251,11 +251,12 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     {
         foreach (var session in _table.All)
         {
-            var age = session.AgeAt(now, _options.AwayTimeout, _timeProvider);
-            if (age == SessionAge.Silent && session.Connection is { IsNone: false } connection && Suspend(connection))
+            if (session.IsSilent(now, _options.AwayTimeout, _timeProvider, out var connection) && Suspend(connection))
                 _notices.TellSoon(connection, ConnectionNotice.Closed);
-            else if (age == SessionAge.Expired && End(session))
-                SessionCounters.Add(ref _counters.Expired, 1);
+            if (!session.TryExpire(now, _options.AwayTimeout, _timeProvider))
+                continue;
+            End(session);
+            SessionCounters.Add(ref _counters.Expired, 1);
         }
     }
 

@@ -1,0 +1,42 @@
+using BatchKit.Sessions;
+
+namespace BatchKit.Tests.Sessions;
+
+/// <summary>Lines that arrive while something else happens to their session.</summary>
+public sealed class SessionRaceTests
+{
+    private const int Rounds = 300;
+
+    [Fact]
+    public async Task A_session_that_was_taken_up_when_its_time_was_over_does_not_end_afterwards()
+    {
+        await using var rig = new SessionRig();
+        var later = rig.Clock.GetTimestamp() + (rig.Clock.TimestampFrequency * 180);
+        for (var round = 0; round < Rounds; round++)
+        {
+            var connection = rig.Connections.Open();
+            var session = rig.Open(connection, acknowledges: false);
+            var (hasEndedHere, isOver) = (false, false);
+
+            Parallel.Invoke(
+                () =>
+                {
+                    while (!session.HasEnded && !Volatile.Read(ref isOver))
+                        rig.Sessions.Age(later);
+                },
+                () =>
+                {
+                    for (var attempt = 0; attempt < 50 && !session.HasEnded; attempt++)
+                    {
+                        rig.Sessions.Suspend(connection);
+                        hasEndedHere |= rig.Sessions.TryResume(session.Token, connection, lastReceived: 0, out _) && session.HasEnded;
+                    }
+
+                    Volatile.Write(ref isOver, true);
+                });
+
+            rig.Sessions.End(session);
+            Assert.False(hasEndedHere, $"It ended while it had its connection, in round {round}.");
+        }
+    }
+}

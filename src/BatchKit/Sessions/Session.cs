@@ -231,15 +231,14 @@ public sealed class Session
         }
     }
 
-    /// <summary>Ends the session.</summary>
-    /// <param name="connection">The connection that it had; <c>default</c> for none.</param>
-    /// <returns>False when it had ended before.</returns>
-    internal bool TryEnd(out OutputHandle connection)
+    /// <summary>Ends the session, and gives the connection that it had; <c>default</c> for none.</summary>
+    /// <returns>False when it had ended before, or has another connection than the expected one by now.</returns>
+    internal bool TryEnd(out OutputHandle connection, OutputHandle? expected = null)
     {
         lock (_lock)
         {
             connection = _connection;
-            if (_hasEnded)
+            if (_hasEnded || (expected is { } only && only != connection))
                 return false;
             // What a connection has is not lost.
             CountLost(_history.Discard(connection.IsNone ? 0 : _next));
@@ -253,7 +252,7 @@ public sealed class Session
     internal bool TryExpire(long now, TimeSpan awayTimeout, TimeProvider timeProvider)
     {
         lock (_lock)
-            return _connection.IsNone && timeProvider.GetElapsedTime(_since, now) >= awayTimeout && TryEnd(out _);
+            return timeProvider.GetElapsedTime(_since, now) >= awayTimeout && TryEnd(out _, expected: default(OutputHandle));
     }
 
     /// <summary>True when its client acknowledges, has a connection, and has said nothing for so long.</summary>

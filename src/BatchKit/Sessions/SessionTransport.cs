@@ -104,7 +104,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
         SessionCounters.Add(ref _counters.Opened, 1);
         _notices.TryTake(connection, out _);
         session.TryAttach(connection, SessionGreeting.Opened, lastReceived: null, now, out _);
-        if (Bind(session, connection) is { } former)
+        if (Bind(session, connection) is { } former && former.TryEnd(out _, expected: connection))
             End(former);
         Forward(session);
         return true;

@@ -6,6 +6,7 @@ namespace BatchKit.Tests.Sessions;
 public sealed class SessionRaceTests
 {
     private const int Rounds = 300;
+    private const int SessionsPerRound = 50;
 
     [Fact]
     public async Task A_session_that_was_taken_up_when_its_time_was_over_does_not_end_afterwards()
@@ -37,6 +38,29 @@ public sealed class SessionRaceTests
 
             rig.Sessions.End(session);
             Assert.False(hasEndedHere, $"It ended while it had its connection, in round {round}.");
+        }
+    }
+
+    [Fact]
+    public async Task A_session_that_was_taken_elsewhere_does_not_end_when_its_old_connection_opens_another()
+    {
+        for (var round = 0; round < Rounds; round++)
+        {
+            await using var rig = new SessionRig();
+            OutputHandle[] older = [.. Enumerable.Range(0, SessionsPerRound).Select(_ => rig.Connections.Open())];
+            OutputHandle[] newer = [.. older.Select(_ => rig.Connections.Open())];
+            Session[] sessions = [.. older.Select(connection => rig.Open(connection))];
+            var resumed = new bool[sessions.Length];
+
+            Parallel.Invoke(
+                () => Array.ForEach(older, connection => rig.Say(connection, "session open")),
+                () =>
+                {
+                    for (var index = 0; index < sessions.Length; index++)
+                        resumed[index] = rig.Say(newer[index], $"session resume {sessions[index].Token} 0").Kind == SessionLineKind.Resumed;
+                });
+
+            Assert.Equal(resumed, sessions.Select(session => !session.HasEnded));
         }
     }
 }

@@ -20,7 +20,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     /// <summary>The name of the route to the sessions: <c>sessions</c>.</summary>
     public const string RouteName = "sessions";
 
-    // No connection has as high a number.
+    // No connection has as high a number. Sessions start at a random place behind it, so that a handle of an earlier run is none of this one.
     private const long FirstSequence = 1L << 46;
 
     private readonly Func<IOutputBuffer> _getOutput;
@@ -36,7 +36,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     private readonly SessionSweep _sweep;
     private readonly SessionMetrics _metrics;
     private IOutputBuffer? _output;
-    private long _sequence = FirstSequence;
+    private long _sequence = FirstSequence + Random.Shared.NextInt64(FirstSequence / 2);
     private volatile bool _isDisposed;
 
     /// <summary>Creates a transport without sessions.</summary>

@@ -63,4 +63,14 @@ public sealed class SessionRaceTests
             Assert.Equal(resumed, sessions.Select(session => !session.HasEnded));
         }
     }
+
+    [Fact]
+    public async Task A_handle_of_an_earlier_run_is_no_handle_of_this_one()
+    {
+        await using SessionRig earlier = new(), later = new();
+
+        var handles = Enumerable.Range(0, 1000).Select(_ => earlier.Open(earlier.Connections.Open()).Handle).ToHashSet();
+
+        Assert.DoesNotContain(later.Open(later.Connections.Open()).Handle, handles);
+    }
 }

@@ -24,7 +24,7 @@ internal sealed class ConnectionTable(BroadcastOptions options, NodeNumber node)
     private long _unknownControls;
     private volatile bool _isClosed;
 
-    // Handles are never reused, not even after a restart or a change of the clock, because numbers start at a random place. Two runs with 10 million clients each overlap with a probability of 1 in 3.5 million.
+    // Handles are never reused, not even after a restart or a change of the clock, because numbers start at a random place. Two runs with 10 million clients each overlap with a probability of 1 in 1.7 million.
     private long _sequence = DrawStart();
 
     /// <summary>Connections that are established.</summary>
@@ -149,8 +149,8 @@ internal sealed class ConnectionTable(BroadcastOptions options, NodeNumber node)
         return new IPAddress(bytes);
     }
 
-    // From the lower half, so that the upper half is left for a process that runs for long.
-    private static long DrawStart() => MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long))) & (OutputHandle.MaxSequence / 2);
+    // From the lowest quarter, so that the second is left for a process that runs for long. The upper half is for sessions.
+    private static long DrawStart() => MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long))) & (OutputHandle.MaxSequence / 4);
 
     private bool TryCountAddress(IPAddress? address)
     {

@@ -6,9 +6,12 @@ namespace BatchKit.Sessions;
 /// <remarks>They are read once, when the <see cref="SessionTransport"/> is created.</remarks>
 public sealed class SessionOptions
 {
+    // Two lines of a page in the background, whose timers run once a minute.
+    private static readonly TimeSpan ShortestSilence = TimeSpan.FromMinutes(2);
+
     /// <summary>
     /// How long a session waits for its client; 2 min by default, from 1 s to 1 day. A session that was without a connection for as long ends, and what waited is counted as lost. One whose client acknowledges and
-    /// has sent no session line for as long is taken for away, and its connection is closed.
+    /// has sent no session line for as long, and for 2 min, is taken for away, and its connection is closed.
     /// </summary>
     [TimeSpanRange("00:00:01", "1.00:00:00")]
     public TimeSpan AwayTimeout { get; set; } = TimeSpan.FromMinutes(2);
@@ -28,6 +31,9 @@ public sealed class SessionOptions
     /// <summary>The most bytes of all histories; 256 MiB by default, from 1 KiB to 1 TiB. A group's message counts once, with 32 bytes more for each member. At the limit the sessions with the most lose their oldest messages.</summary>
     [NumberRange(1024, 1L << 40)]
     public long MaxTotalBytes { get; set; } = 256L * 1024 * 1024;
+
+    /// <summary>How long a client that acknowledges may say nothing.</summary>
+    internal TimeSpan SilenceTimeout => AwayTimeout > ShortestSilence ? AwayTimeout : ShortestSilence;
 }
 
 /// <summary>Checks the options by their attributes, in generated code that is safe to trim.</summary>

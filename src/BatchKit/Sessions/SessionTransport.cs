@@ -251,7 +251,7 @@ public sealed class SessionTransport : IBatchTransport, IAsyncDisposable, IDispo
     {
         foreach (var session in _table.All)
         {
-            if (session.IsSilent(now, _options.AwayTimeout, _timeProvider, out var connection) && Suspend(connection))
+            if (session.IsSilent(now, _options.SilenceTimeout, _timeProvider, out var connection) && Suspend(connection))
                 _notices.TellSoon(connection, ConnectionNotice.Closed);
             if (!session.TryExpire(now, _options.AwayTimeout, _timeProvider))
                 continue;

@@ -56,7 +56,7 @@ public sealed class SessionFullBufferTests : IAsyncDisposable
         await rig.SettleAsync();
         Fill(rig);
 
-        rig.Clock.Advance(TimeSpan.FromSeconds(12));
+        rig.Clock.Advance(TimeSpan.FromSeconds(122));
         var isOpenInTheMeantime = session.Connection.IsNone && rig.Connections.IsOpen(connection);
         await EmptyAsync(rig, () => !rig.Connections.IsOpen(connection));
 

@@ -181,6 +181,23 @@ public sealed class SessionTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_client_that_speaks_every_30_s_stays_though_who_is_away_loses_its_session_sooner()
+    {
+        await using var rig = new SessionRig(new SessionOptions { AwayTimeout = TimeSpan.FromSeconds(20) });
+        var connection = rig.Connections.Open();
+        var session = rig.Open(connection);
+
+        for (var line = 0; line < 10; line++)
+        {
+            rig.Clock.Advance(TimeSpan.FromSeconds(30));
+            rig.Say(connection, "session ack 0");
+        }
+
+        Assert.Equal(connection, session.Connection);
+        Assert.True(rig.Connections.IsOpen(connection));
+    }
+
+    [Fact]
     public async Task A_session_keeps_the_newest_value_of_each_key_and_tells_which_numbers_it_skips()
     {
         var session = _rig.OpenAway();

@@ -5,11 +5,12 @@
 const ackEvery = 32, ackMs = 200, heartbeatMs = 30_000, shortestPauseMs = 100, longestPauseMs = 5_000;
 
 export function openSession(url, { message, gap = () => {}, state = () => {} }, Socket = globalThis.WebSocket) {
-  let socket, token, last = 0, acked = 0, behind = true, pause = shortestPauseMs, timer, retry, ended = false;
+  let socket, token, last = 0, acked = 0, behind = true, quiet = 0, pause = shortestPauseMs, timer, retry, ended = false;
   const say = line => socket.readyState === 1 && (socket.send(line), true);
   const ack = () => { clearTimeout(timer); timer = undefined; if (token && !behind) say(`session ack ${acked = last}`); };
-  const greet = () => { behind = true; say(token ? `session resume ${token} ${last}` : "session open"); };
-  const heartbeat = setInterval(() => behind ? greet() : ack(), heartbeatMs);
+  const ask = () => say(token ? `session resume ${token} ${last}` : "session open");
+  const greet = () => { behind = true; ask(); };
+  const heartbeat = setInterval(() => ++quiet > 2 ? socket.close() : behind || quiet > 1 ? ask() : ack(), heartbeatMs);  // What it asks is answered.
   const begin = name => { behind = false; pause = shortestPauseMs; state(name); };
 
   function reach(from, to, tell) {
@@ -26,7 +27,7 @@ export function openSession(url, { message, gap = () => {}, state = () => {} }, 
     if (/^\d+$/.test(word)) return reach(Number(word), Number(word), () => message(data.slice(end + 1)));
     const [first, second] = end < 0 ? [] : data.slice(end + 1).trimEnd().split(" ");
     if (word === "session") { token = first; last = acked = 0; begin("open"); }
-    else if (word === "resumed") { last = Math.max(last, Number(first) - 1); begin("resumed"); }
+    else if (word === "resumed") { last = Math.max(last, Number(first) - 1); if (behind) begin("resumed"); }
     else if (word === "gap") reach(Number(first), Number(second), gap);
     else if (word === "skip") reach(Number(first), Number(second), () => {});
     else if (word === "expired") { token = undefined; greet(); }
@@ -36,9 +37,9 @@ export function openSession(url, { message, gap = () => {}, state = () => {} }, 
   }
 
   function connect() {
-    socket = new Socket(url);
+    [socket, quiet] = [new Socket(url), 0];
     socket.onopen = greet;
-    socket.onmessage = event => ended || take(event.data);
+    socket.onmessage = event => { quiet = 0; if (!ended) take(event.data); };
     socket.onclose = () => {
       behind = true;
       if (ended) return;

@@ -45,7 +45,7 @@ public sealed class SessionScriptTests
         class Socket {
             constructor() { sockets.push(this); this.readyState = 1; console.log('connect'); }
             send(line) { console.log(`> ${line}`); }
-            close() { this.readyState = 3; }
+            close() { if (this.readyState === 1) { this.readyState = 3; this.onclose(); } }
         }
         const session = openSession('x', {
             message: text => console.log(text),
@@ -66,6 +66,8 @@ public sealed class SessionScriptTests
     [InlineData("asks for what is missing before a gap", "", "gap 3 4; resumed 2; 2 two; gap 3 4", "> session resume TOKEN 1; resumed; two; gap 3 4")]
     [InlineData("asks for what is missing before what was superseded", "", "skip 3 4; resumed 2; 2 two; skip 3 4; 5 five", "> session resume TOKEN 1; resumed; two; five")]
     [InlineData("resumes when its connection has lost the session", "", "unknown; resumed 2; 2 two", "> session resume TOKEN 1; resumed; two")]
+    [InlineData("asks when nothing arrives, and connects again when that is not answered", "", "pass 30000; pass 30000; pass 30000; pass 100", "> session ack 1; > session resume TOKEN 1; away; connect")]
+    [InlineData("stays connected and says nothing while it is answered", "", "pass 30000; pass 30000; resumed 2; pass 30000; pass 30000; resumed 2; pass 30000; 2 two", "> session ack 1; > session resume TOKEN 1; > session ack 1; > session resume TOKEN 1; > session ack 1; two")]
     [InlineData("stays closed though its connection is away", "", "cut; close; close; pass 30000", "away; ended")]
     [InlineData("stays closed when it is closed because its connection is away", "away", "cut; pass 30000", "away; ended")]
     [InlineData("shows nothing once it is closed", "", "close; 2 two; cut; pass 30000", "ended")]

@@ -206,7 +206,7 @@ internal sealed class GameLoop(
             ? "This pier is closed. Connect again: the next one is open."
             : $"This pier is closed. Connect again within {settings.AwayLimit.TotalSeconds:0} s, at the next one, and type:");
         if (away is not null)
-            await output.LineAsync(session, $"  resume {session.Shard}-{away.Token}");
+            await output.LineAsync(session, GameOutput.ForPage($"  resume {session.Shard}-{away.Token}"));
         await output.LineAsync(session, "Goodbye!");
         await output.ControlAsync(session, ControlMessage.Close);
         (session.Away, session.IsClosing) = (away, away is null);

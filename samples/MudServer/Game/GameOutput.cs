@@ -1,6 +1,7 @@
 using System.Text;
 using System.Text.Json;
 using System.Text.Json.Serialization;
+using BatchKit.Broadcast;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Sessions;
 using AwaySession = BatchKit.Sessions.Session;
@@ -35,6 +36,9 @@ internal sealed class GameOutput(IOutputBuffer output, IOutputBuffer awayOutput,
         (_kept, _restAsync) = (null, null);
         return rest;
     }
+
+    /// <summary>Marks a line that the web page obeys. Terminals don't show the mark, and no player's text can have it: an escape does not pass <see cref="PlayerText"/>.</summary>
+    public static string ForPage(string line) => "\u001b[0m" + line;
 
     public ValueTask LineAsync(Session session, string text) => session is { IsAwayElsewhere: true, Player: { } player } && peers.Keeps(player)
         ? peers.ForwardAsync(player, text)

@@ -182,7 +182,7 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
         await output.ControlAsync(session, ControlMessage.JoinGroup(player.Room.Group.Name!));
         if (player.Room.Players.Count > 1)
             await output.RoomLineAsync(player.Room, $"{name} steps off the ferry.", except: player);
-        await output.LineAsync(session, $"Welcome, {name}. You are #{player.Id}. Type \"help\" to see what you can do.");
+        await output.LineAsync(session, GameOutput.ForPage($"Welcome, {name}. You are #{player.Id}. Type \"help\" to see what you can do."));
         await output.LineAsync(session, string.Empty);
         await MoveCommands.ShowRoomAsync(output, player);
     }
@@ -191,7 +191,7 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
     private ValueTask ResumeAsync(Session session, string token) =>
         world.Players.FirstOrDefault(player => token.Split('-', 2)[^1] == player.Session.Away?.Token) is { Session.Away: { } away } player
             ? ReturnAsync(session, player, away)
-            : output.LineAsync(session, "That token is not valid any more. Type \"connect <name>\".");
+            : output.LineAsync(session, GameOutput.ForPage("That token is not valid any more. Type \"connect <name>\"."));
 
     /// <summary>Gives a player that was away to its new connection, with all that was written meanwhile.</summary>
     private async ValueTask ReturnAsync(Session session, Player player, AwaySession away)
@@ -201,7 +201,7 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
         (session.IsBuffered, session.IsTimed) = (before.IsBuffered, before.IsTimed);
         (player.Session, session.Player) = (session, player);
         await output.ControlAsync(session, ControlMessage.JoinGroup(player.Room.Group.Name!));
-        await output.LineAsync(session, $"Welcome back, {player.Name}. You are #{player.Id}.");
+        await output.LineAsync(session, GameOutput.ForPage($"Welcome back, {player.Name}. You are #{player.Id}."));
         await output.HandOverAsync(away, session);
     }
 
@@ -212,14 +212,14 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
     private async ValueTask TakeOverAsync(Session session, Player player)
     {
         var before = player.Session;
-        await output.LineAsync(before, "You have come ashore by another way, and this one is closed.");
+        await output.LineAsync(before, GameOutput.ForPage("You have come ashore by another way, and this one is closed."));
         await output.ControlAsync(before, ControlMessage.Close);
         before.Player = null;
         before.IsClosing = true;
         player.Session = session;
         session.Player = player;
         await output.ControlAsync(session, ControlMessage.JoinGroup(player.Room.Group.Name!));
-        await output.LineAsync(session, $"Welcome back, {player.Name}. You are #{player.Id}. Type \"help\" to see what you can do.");
+        await output.LineAsync(session, GameOutput.ForPage($"Welcome back, {player.Name}. You are #{player.Id}. Type \"help\" to see what you can do."));
         await output.LineAsync(session, string.Empty);
         await MoveCommands.ShowRoomAsync(output, player);
     }

@@ -102,7 +102,7 @@ public sealed class TwoProcessesTests(RabbitMqFixture fixture)
         mud.Gateway.Terminate();
         var last = await ana.ReadToEndAsync();
 
-        Assert.Matches(@"Connect again within 60 s, at the next one, and type:\r\n  resume 1-\S+\r\nGoodbye!\r\n$", last);
+        Assert.Matches(@"Connect again within 60 s, at the next one, and type:\r\n\x1b\[0m  resume 1-\S+\r\nGoodbye!\r\n$", last);
         Assert.Equal(0, await mud.Gateway.WaitForExitAsync());
         mud.Game.Terminate();
         Assert.Equal(0, await mud.Game.WaitForExitAsync());

@@ -121,6 +121,24 @@ public sealed class WebPageTests(Chromium chromium, RabbitMqFixture broker)
     }
 
     [Fact]
+    public async Task What_another_player_writes_steers_no_page()
+    {
+        var browser = await chromium.GetAsync();
+        using var mud = await MudProcess.StartAsync("--port", "0");
+        await using var page = await GamePage.OpenAsync(browser, mud.Page);
+        await page.LoginAsync("Ana");
+        using var bob = await mud.ConnectAsync();
+        await bob.LoginAsync("Bob");
+
+        await bob.AskAsync("@pemit Ana=Buffering is off.");
+        await bob.AskAsync("@pemit Ana=done");
+
+        await page.WaitForLineAsync("done");
+        await Expect(page.Buffering).ToBeCheckedAsync();
+        Assert.Empty(page.Errors);
+    }
+
+    [Fact]
     public async Task The_arrow_keys_bring_back_what_was_typed()
     {
         var browser = await chromium.GetAsync();

@@ -49,11 +49,11 @@ public sealed partial class TelnetClient : IDisposable
         return await ReadToPromptAsync();
     }
 
-    /// <summary>Reads the lines up to the next prompt, without what telnet negotiates.</summary>
+    /// <summary>Reads the lines up to the next prompt, without what telnet negotiates, and the mark for the web page, which no terminal shows.</summary>
     public async Task<string[]> ReadToPromptAsync()
     {
         var text = await ReadPastAsync(Prompt);
-        return Negotiation.Replace(text, string.Empty).Split("\r\n", StringSplitOptions.RemoveEmptyEntries);
+        return Negotiation.Replace(text, string.Empty).Replace("\u001b[0m", string.Empty, StringComparison.Ordinal).Split("\r\n", StringSplitOptions.RemoveEmptyEntries);
     }
 
     /// <summary>Reads until the text has come, and returns what came before it.</summary>

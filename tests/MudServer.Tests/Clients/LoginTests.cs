@@ -19,7 +19,7 @@ public sealed class LoginTests
         await using var mud = await RunningMud.StartAsync("--buffering", buffering);
         using var ana = await AskedAsync(mud, "Ana");
         await ana.SendAsync("lantern-1\r\n");
-        Assert.Equal(ShowsInput + "\r\n", await ana.ReadPastAsync("Welcome, Ana."));
+        Assert.Equal(ShowsInput + "\r\n\u001b[0m", await ana.ReadPastAsync("Welcome, Ana."));
         using var second = await AskedAsync(mud, "ana");
 
         await second.SendAsync("lantern-2\r\n");

@@ -33,6 +33,28 @@ public sealed class WebSocketTests
     }
 
     [Fact]
+    public async Task What_the_page_obeys_has_a_mark_that_no_player_can_write()
+    {
+        await using var mud = await RunningMud.StartAsync();
+        using var ana = await LoginAsync(mud);
+        using var bob = await mud.LoginAsync("Bob");
+        await SendAsync(ana, "buffering on");
+        var own = (await ReadToPromptAsync(ana))[^1];
+
+        foreach (var text in new[] { "Buffering is off.", "\u001b[0mBuffering is off.", "a%r\u001b[0m  resume x", "%u001b[0m%c[0mWelcome, Eve." })
+        {
+            await bob.AskAsync($"@pemit Ana={text}");
+            await bob.AskAsync($"@emit {text}");
+        }
+
+        await SendAsync(ana, "think done");
+        var others = await ReadToPromptAsync(ana);
+        Assert.Equal("\u001b[0mBuffering is on.\r\n", own);
+        Assert.Equal(8 + 1, others.Count);
+        Assert.DoesNotContain(others, static line => line.Contains('\u001b', StringComparison.Ordinal));
+    }
+
+    [Fact]
     public async Task A_player_who_quits_is_told_goodbye_and_the_close_is_a_normal_one()
     {
         await using var mud = await RunningMud.StartAsync();

@@ -151,7 +151,7 @@ internal sealed class GameAlone : IAsyncDisposable
         private static IEnumerable<(OutputHandle Handle, MessageKind Kind, string Text)> MessagesOf(MessageBatch batch)
         {
             foreach (var message in batch)
-                yield return (batch.Handle, message.Kind, Encoding.UTF8.GetString(message.Payload.Span).TrimEnd());
+                yield return (batch.Handle, message.Kind, Encoding.UTF8.GetString(message.Payload.Span).Replace("\u001b[0m", string.Empty, StringComparison.Ordinal).TrimEnd());
         }
     }
 }

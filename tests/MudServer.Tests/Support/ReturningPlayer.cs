@@ -51,8 +51,8 @@ internal sealed partial class ReturningPlayer(string name, Func<IPEndPoint> gate
         _client?.Dispose();
     }
 
-    // IAC and NOP, which asks an idle client whether it is still there; IAC and WILL, WONT, DO or DONT with an option; a subnegotiation up to IAC SE; a prompt, which ends with IAC GA.
-    [GeneratedRegex("\u00ff(?:\u00f1|[\u00fb-\u00fe].|\u00fa.*?\u00ff\u00f0)|> \u00ff\u00f9", RegexOptions.Singleline | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
+    // The mark for the web page; IAC and NOP, which asks an idle client whether it is still there; IAC and WILL, WONT, DO or DONT with an option; a subnegotiation up to IAC SE; a prompt, which ends with IAC GA.
+    [GeneratedRegex("\u001b\\[0m|\u00ff(?:\u00f1|[\u00fb-\u00fe].|\u00fa.*?\u00ff\u00f0)|> \u00ff\u00f9", RegexOptions.Singleline | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex NoText { get; }
 
     /// <returns>True when the line was among what waited for the player.</returns>

@@ -37,7 +37,7 @@ internal sealed class SessionCommands(WhoList whoList, Comparison comparison, Fu
         if (word is not ("on" or "off"))
             return call.TellAsync($"Like this: {call.Action.Word} on|off");
         set(word == "on");
-        return call.TellAsync($"{what} is {word}.");
+        return call.TellAsync(GameOutput.ForPage($"{what} is {word}."));
     }
 
     private static async ValueTask QuitAsync(CommandCall call)

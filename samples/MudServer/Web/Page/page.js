@@ -5,6 +5,8 @@ import { Plot, series } from "./plot.js";
 import { Statistics } from "./statistics.js";
 import { Terminal } from "./terminal.js";
 
+// Begins the game's own words. No player's text can have it.
+const ownMark = "\x1b[0m";
 const loop = "@dolist lnum(1000)=@pemit %#=line %i0";
 const element = id => document.getElementById(id);
 
@@ -34,7 +36,7 @@ const connection = new Connection(address, {
     else if (name !== null) type(`connect ${name}`);
   },
   text(text) {
-    for (const line of terminal.write(text)) follow(line.trimEnd());
+    for (const line of terminal.write(text)) if (line.startsWith(ownMark)) follow(line.slice(ownMark.length).trimEnd());
     element("line").type = terminal.asksPassword ? "password" : "text";
   },
   state(state, text) {

@@ -29,6 +29,8 @@ internal sealed class GamePage : IAsyncDisposable
 
     public ILocator About => _page.Locator("#about");
 
+    public ILocator Ratio => _page.Locator("#ratio");
+
     public ILocator Input => _page.GetByLabel("What you type to the game");
 
     public ILocator Buffering => _page.GetByRole(AriaRole.Switch, new() { Name = "Buffering" });

@@ -60,6 +60,24 @@ public sealed class WebPageTests(Chromium chromium, RabbitMqFixture broker)
         Assert.Empty(page.Errors);
     }
 
+    [Fact]
+    public async Task The_messages_of_a_send_are_those_of_now_and_not_of_a_time_with_scopes()
+    {
+        var browser = await chromium.GetAsync();
+        using var mud = await MudProcess.StartAsync("--port", "0");
+        await using var page = await GamePage.OpenAsync(browser, mud.Page);
+        await page.LoginAsync("Ana");
+        await page.Loop.ClickAsync();
+        await page.WaitForTotalAsync("messages", 1000);
+
+        await page.Buffering.ClickAsync();
+        await page.WaitForLineAsync("Buffering is off.");
+        await page.Loop.ClickAsync();
+        await page.WaitForTotalAsync("sends", 1000);
+
+        await Expect(page.Ratio).ToHaveTextAsync("1");
+    }
+
     [Theory]
     [InlineData(1280, 800, false)]
     [InlineData(390, 844, true)]

@@ -101,7 +101,7 @@ function showCounters(growth, stats) {
     totals[each] += growth[each];
     element(`total-${each}`).textContent = totals[each].toLocaleString("en");
   }
-  element("ratio").textContent = totals.sends === 0 ? "–" : (totals.messages / totals.sends).toLocaleString("en", { maximumFractionDigits: 1 });
+  if (growth.sends > 0) element("ratio").textContent = (growth.messages / growth.sends).toLocaleString("en", { maximumFractionDigits: 1 });
   isBufferedByDefault = stats.isBuffered;
   if (isAtGateway !== (stats.role === "Gateway")) describe(stats.role === "Gateway");
   const process = `node ${stats.node}, over ${stats.hop}`;
@@ -115,8 +115,8 @@ function describe(atGateway) {
   element("name-sends").textContent = atGateway ? "Frames" : "Sends";
   element("name-ratio").textContent = atGateway ? "Per frame" : "Per send";
   element("about").textContent = atGateway
-    ? "This process is a gateway: it counts the messages that arrived from the game since you opened this page, and the broker's frames that carried them. The game's own /stats counts what was written."
-    : "Messages that the game has written for all players since you opened this page, and the sends in which they left. The scale of the bars is logarithmic.";
+    ? "This process is a gateway: it counts the messages that arrived from the game since you opened this page, and the broker's frames that carried them. The game's own /stats counts what was written. Per frame: in the newest half second."
+    : "Messages that the game has written for all players since you opened this page, and the sends in which they left. Per send: in the newest half second. The scale of the bars is logarithmic.";
 }
 
 element("entry").addEventListener("submit", event => {

@@ -16,10 +16,14 @@ internal sealed class Passwords(GameOutput output, GameInput input)
     private const int SaltBytes = 16;
     private const int HashBytes = 32;
 
+    // A second or two. Who comes then is told so, and does not wait for the guesses of strangers.
+    private const int MaxWaiting = 10;
+
     private readonly Dictionary<string, HashedPassword> _byName = new(StringComparer.OrdinalIgnoreCase);
 
     // One at a time, so that guesses take no more than one core.
     private readonly SemaphoreSlim _hashing = new(1, 1);
+    private int _waiting;
 
     /// <summary>True when it takes no more names.</summary>
     public bool IsFull => _byName.Count >= MaxNames;
@@ -33,13 +37,22 @@ internal sealed class Passwords(GameOutput output, GameInput input)
         var known = _byName.GetValueOrDefault(name);
         output.RunAfterwards(async () =>
         {
-            if (await TryHashAsync(password, known?.Salt ?? RandomNumberGenerator.GetBytes(SaltBytes)) is { } given)
+            try
             {
-                session.Checked = new CheckedPassword(name, known, given);
-                input.TellChecked(session);
-            }
+                if (Interlocked.Increment(ref _waiting) > MaxWaiting)
+                    return ["Many passwords are being checked. Try again in a moment."];
+                if (await TryHashAsync(password, known?.Salt ?? RandomNumberGenerator.GetBytes(SaltBytes)) is { } given)
+                {
+                    session.Checked = new CheckedPassword(name, known, given);
+                    input.TellChecked(session);
+                }
 
-            return [];
+                return [];
+            }
+            finally
+            {
+                Interlocked.Decrement(ref _waiting);
+            }
         });
     }
 

@@ -45,6 +45,23 @@ public sealed class SlowAnswersTests
         Assert.EndsWith("times as fast.", own[^2], StringComparison.Ordinal);
     }
 
+    [Fact]
+    public async Task Who_comes_while_many_passwords_wait_is_told_so_and_waits_for_none_of_them()
+    {
+        await using var game = new GameAlone();
+        OutputHandle[] strangers = [.. Enumerable.Range(1, 40).Select(number => OutputHandle.Connection(3, number))];
+
+        foreach (var stranger in strangers)
+            await game.TypeAsync(stranger, "hello", $"login Name{stranger.Number & 63}", "lantern-1");
+        await Task.WhenAll(strangers.Select(game.WhenAnsweredAsync));
+
+        var answers = await Task.WhenAll(strangers.Select(game.ReadAsync));
+        var entered = answers.Count(static lines => lines.Any(static line => line.StartsWith("Welcome, ", StringComparison.Ordinal)));
+        var refused = answers.Count(static lines => lines.Contains("Many passwords are being checked. Try again in a moment."));
+        Assert.Equal(strangers.Length, entered + refused);
+        Assert.InRange(entered, 10, 39);
+    }
+
     private static async Task LoginAsync(GameAlone game, string setting)
     {
         await game.TypeAsync(Bob, "hello", "connect Bob");

@@ -97,7 +97,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
             return default;
         connection.Activity.NoteRecord();
         connection.Activity.Hold();
-        var scope = output?.BeginBufferingScope(connection.Handle) ?? default;
+        var scope = BeginScope();
         ValueTask handling;
         try
         {
@@ -115,6 +115,19 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
             return AwaitSentAsync(sending, cancellationToken);
         connection.Activity.Resume();
         return sending;
+    }
+
+    // A buffer that has stopped takes no replies. The handler still gets what the client sent.
+    private BufferingScope BeginScope()
+    {
+        try
+        {
+            return output?.BeginBufferingScope(connection.Handle) ?? default;
+        }
+        catch (ObjectDisposedException)
+        {
+            return default;
+        }
     }
 
     private async ValueTask YieldAsync()

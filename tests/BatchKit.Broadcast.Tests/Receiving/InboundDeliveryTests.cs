@@ -84,4 +84,17 @@ public sealed class InboundDeliveryTests : IAsyncDisposable
         Assert.Equal(0, _output.GetStatistics().OpenScopes);
         Assert.Equal("a reply", _client.Text);
     }
+
+    [Fact]
+    public async Task A_handler_gets_what_arrives_when_the_buffer_has_stopped()
+    {
+        var handler = new RecordCollector();
+        var delivery = new InboundDelivery(_client.Connection, handler, _output, new BroadcastOptions(), new LogThrottle(TimeProvider.System), NullLogger.Instance);
+        await _output.DisposeAsync();
+
+        await delivery.DeliverAsync(Records, CancellationToken.None).AsTask().WithinDeadline();
+
+        Assert.Equal(2, handler.Count);
+        Assert.False(_client.Connection.Closing.IsCompleted);
+    }
 }

@@ -86,6 +86,7 @@ internal sealed class RabbitMqTopology : BusTopology
         }
 
         queue.ConfigureChannel(channel => channel.UseFilter(new LostAnswerFilter(run)));
+        endpoint.ConfigureReceive(receive => receive.UseFilter(new FaultedFrameFilter(run)));
         var limit = Options.RabbitMq?.ConnectTimeout ?? AnswerLimit;
         queue.ConfigureChannel(channel => channel.UseFilter(
             new TopologyCheckFilter(run, Options.MaxFrameBytes, Options.TopologyCheckInterval, limit, broker => DeclareAsync(broker, node), lease)));
@@ -180,6 +181,36 @@ internal sealed class LostAnswerFilter(EndpointRun run) : IFilter<ChannelContext
 
         await receiving.ConfigureAwait(false);
     }
+}
+
+/// <summary>Ends the channel of a frame that failed, before MassTransit gives the frame back to the broker.</summary>
+/// <remarks>
+/// An endpoint inherits the filters of its bus, and any of them may throw. MassTransit would go on with the frames that it has prefetched, and the failed frame would come again behind them and count as a
+/// repeat. So none of the channel's frames is received any more, and the broker delivers all of them again, in order, over the next channel.
+/// </remarks>
+internal sealed class FaultedFrameFilter(EndpointRun run) : IFilter<ReceiveContext>
+{
+    // The client delivers the frames of a channel one at a time, but those of two channels may overlap.
+    private volatile IChannel? _ended;
+
+    public async Task Send(ReceiveContext context, IPipe<ReceiveContext> next)
+    {
+        var channel = context.GetPayload<ChannelContext>();
+        if (channel.Channel == _ended)
+            throw new OperationCanceledException("An earlier frame failed, and comes again first.");
+        try
+        {
+            await next.Send(context).ConfigureAwait(false);
+        }
+        catch (Exception) when (!run.IsStopping)
+        {
+            _ended = channel.Channel;
+            await LostAnswerFilter.AbortAsync(channel, run).ConfigureAwait(false);
+            throw;
+        }
+    }
+
+    public void Probe(ProbeContext context) => context.CreateFilterScope("faultedFrame");
 }
 
 /// <summary>MassTransit's in-memory transport, with the same two exchanges. It drops frames for which no queue is bound, so <see cref="InMemoryConnection"/> checks for a receiver first.</summary>

@@ -174,6 +174,44 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture, OwnRabbitMqFixt
         await Until.TrueAsync(() => node.Receiver.Fault is null);
     }
 
+    [Fact]
+    public async Task A_frame_for_which_a_filter_of_the_bus_throws_comes_again_before_those_behind_it()
+    {
+        var server = await fixture.GetAsync();
+        var deliveries = 0;
+        ScriptedTransport? nextHop = null;
+        await using var node = await MassTransitNode.StartReadyAsync(
+            1,
+            options =>
+            {
+                options.Prefix = Some.Name("mt");
+                options.Bus = services => services.GetRequiredService<IBus>();
+            },
+            wrap: inner => nextHop = new ScriptedTransport(inner),
+            addServices: services => services.AddMassTransit(setup => setup.UsingRabbitMq((_, configure) =>
+            {
+                ConnectTo(server, configure);
+                configure.UseExecute(_ =>
+                {
+                    if (Interlocked.Increment(ref deliveries) == 2)
+                        throw new InvalidOperationException("The filter says so.");
+                });
+            })));
+        var held = nextHop!.Stall();
+
+        foreach (var line in Some.Lines(5))
+        {
+            node.Output.Write(Some.Connection(1), Some.Bytes(line));
+            await node.Output.FlushAsync().WithinDeadline();
+        }
+
+        await held.EnteredAsync();
+        held.Release();
+        await node.Received.WaitForMessagesAsync(5);
+        Assert.Equal(Some.Lines(5), node.Received.Texts);
+        await Until.TrueAsync(() => node.Receiver.Fault is null);
+    }
+
     private static Task<MassTransitNode> StartOnRabbitMqAsync(RabbitMqServer server, int port) => MassTransitNode.StartReadyAsync(
         1,
         options =>

@@ -269,7 +269,7 @@ public sealed class MassTransitTransport : IBatchTransport, IBlockingDisposable
         if (cause is BrokerRejection { IsReturn: false })
             return NoteRejection(destination, failure);
         _connection.Age.Restart();
-        if (RabbitMqClosing.IsExchangeMissing(failure))
+        if (RabbitMqClosing.FindExchangeRefusal(failure, _connection.Topology.DirectName, out var isForbidden) is not null && !isForbidden)
             _exchangeMissing = new ConnectionAge(_timeProvider);
         if (RabbitMqClosing.FindSizeRefusal(failure, bytes) is { } refusal)
             return Unfit(destination, refusal, failure);

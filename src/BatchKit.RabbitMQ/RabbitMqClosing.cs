@@ -12,9 +12,6 @@ internal static class RabbitMqClosing
     private const ushort AccessRefused = 403;
     private const ushort PreconditionFailed = 406;
 
-    /// <summary>True when the broker has no exchange of the name that a publish had.</summary>
-    public static bool IsExchangeMissing(Exception exception) => FindReason(exception, NotFound, "no exchange") is not null;
-
     /// <summary>Returns the broker's reason when it closed the channel because an exchange does not exist, or may not be written to; null when it did not.</summary>
     /// <remarks>Everything that is published on the channel fails with the same reason, but the reason names the exchange.</remarks>
     public static string? FindExchangeRefusal(Exception exception, string exchange, out bool isForbidden)

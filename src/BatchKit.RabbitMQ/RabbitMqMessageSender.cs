@@ -32,7 +32,7 @@ internal sealed class RabbitMqMessageSender : IBlockingDisposable
     {
         ThrowIfUnfit(handle, message);
         var open = _options.FailFast ? _connection.GetOpen() : await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
-        await _refused.CheckAsync(open.Connection, message.Exchange, cancellationToken).ConfigureAwait(false);
+        await _refused.CheckAsync(open.Connection, message, cancellationToken).ConfigureAwait(false);
         try
         {
             await PublishAsync(open, message, cancellationToken).ConfigureAwait(false);
@@ -55,10 +55,10 @@ internal sealed class RabbitMqMessageSender : IBlockingDisposable
             _connection.Discard(open, reason);
             throw new MessageRefusedException($"{_connection.Target} does not take a message of {message.Body.Length} bytes for {handle}: {reason}", exception);
         }
-        catch (OperationInterruptedException exception) when (RabbitMqClosing.FindExchangeRefusal(exception, message.Exchange, out var isForbidden) is { } reason)
+        catch (OperationInterruptedException exception) when (RabbitMqRefusedExchanges.FindReason(exception, message) is { } reason)
         {
             _connection.Discard(open, reason);
-            _refused.Add(message.Exchange, reason, isForbidden, open.ReachedTimestamp);
+            _refused.Add(exception, message, open.ReachedTimestamp);
             throw new IOException($"{_connection.Target} does not take a message to {Name(message)}: {reason}", exception);
         }
         catch (Exception exception)

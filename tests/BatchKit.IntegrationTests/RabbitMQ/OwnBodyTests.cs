@@ -54,17 +54,21 @@ public sealed class OwnBodyTests(RabbitMqFixture fixture, OwnRabbitMqFixture own
 
     [Theory]
     [InlineData("no exchange", "none")]
+    [InlineData("no exchange", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")]
     [InlineData("access to exchange", "amq.fanout")]
+    [InlineData("access to exchange 'amq.default'", "")]
+    [InlineData("access to topic", "amq.topic")]
     public async Task A_message_for_an_exchange_that_takes_none_is_refused_alone(string reason, string exchange)
     {
         const string Password = "secret-of-this-test";
         var server = await own.GetAsync();
         await using var consumer = await ConsumeAsync(server);
         var user = Some.Name("user");
-        await server.AddUserAsync(user, Password, ".*", @"^(amq\.default|none)?$");
+        await server.AddUserAsync(user, Password, ".*", @"^(amq\.topic|none|x+)$");
+        await server.ControlAsync("set_topic_permissions", user, "amq.topic", @"^[^.]+$", ".*").WithinDeadline();
         using var host = await StartAsync(
             server, options => (options.UserName, options.Password, options.UnroutableGrace) = (user, Password, TimeSpan.Zero),
-            message => message.RoutingKey == _queue ? message : message with { Exchange = exchange }, partitions: 4);
+            message => message with { Exchange = message.RoutingKey == _queue ? "amq.topic" : exchange }, partitions: 4);
         var output = host.Services.GetRequiredService<OutputBuffer>();
         var neighbours = Enumerable.Range(1, 60).Select(number => OutputHandle.Connection(number)).ToArray();
 
@@ -225,6 +229,7 @@ public sealed class OwnBodyTests(RabbitMqFixture fixture, OwnRabbitMqFixture own
         var connection = await ConnectAsync(server);
         var channel = await connection.CreateChannelAsync();
         await channel.QueueDeclareAsync(_queue, durable: false, exclusive: true, autoDelete: true);
+        await channel.QueueBindAsync(_queue, "amq.topic", _queue);
         var bare = new BareConsumer(connection, channel);
         await channel.BasicConsumeAsync(_queue, autoAck: true, bare);
         return bare;

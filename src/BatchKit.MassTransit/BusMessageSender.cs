@@ -12,6 +12,9 @@ internal sealed class BusMessageSender<TMessage>(
     IServiceScopeFactory scopes, Func<IServiceProvider, BusEndpoints> find, MassTransitMessageOptions options, TimeProvider timeProvider)
     where TMessage : class
 {
+    // How long a message that is cancelled may take to end.
+    private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(1);
+
     // Learnt from the broker's first refusal. A larger message would close a channel that the application's own messages use too.
     private readonly RabbitMqFrameLimit _limit = new(int.MaxValue);
 
@@ -20,18 +23,16 @@ internal sealed class BusMessageSender<TMessage>(
     /// <exception cref="TimeoutException">The bus did not confirm it in time.</exception>
     public async ValueTask SendAsync(OutputHandle handle, TMessage message, CancellationToken cancellationToken)
     {
-        using var timeout = new CancellationTokenSource(options.PublishTimeout, timeProvider);
-        using var limit = CancellationTokenSource.CreateLinkedTokenSource(timeout.Token, cancellationToken);
+        var timeout = new CancellationTokenSource(options.PublishTimeout, timeProvider);
+        var limit = CancellationTokenSource.CreateLinkedTokenSource(timeout.Token, cancellationToken);
+        var ending = limit.Token;
         var guard = new SendGuard<TMessage>(handle, _limit, limit);
+        var sending = SendInScopeAsync(handle, message, guard, timeout, limit);
         try
         {
-            var scope = scopes.CreateAsyncScope();
-            await using (scope.ConfigureAwait(false))
-            {
-                await HandOverAsync(find(scope.ServiceProvider), handle, message, guard, limit.Token).ConfigureAwait(false);
-                if (options.Complete is { } complete)
-                    await complete(scope.ServiceProvider, limit.Token).ConfigureAwait(false);
-            }
+            // What the application puts in the way, such as a filter, may not look at its token.
+            await sending.WaitAsync(ending).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await sending.WaitAsync(EndLimit, timeProvider, CancellationToken.None).ConfigureAwait(false);
         }
         catch (Exception exception) when (guard.Refusal is { } refusal)
         {
@@ -45,10 +46,25 @@ internal sealed class BusMessageSender<TMessage>(
         {
             throw new MessageRefusedException($"A {typeof(TMessage)} for {handle} reached no queue, and the application's bus sends it as mandatory. Start its consumer first.", exception);
         }
-        catch (OperationCanceledException exception) when (timeout.IsCancellationRequested && !cancellationToken.IsCancellationRequested)
+        catch (Exception exception) when ((exception is OperationCanceledException || !sending.IsCompleted) && !cancellationToken.IsCancellationRequested && ending.IsCancellationRequested)
         {
+            _ = sending.ContinueWith(static late => late.Exception, TaskScheduler.Default);
             throw new TimeoutException(
                 $"The bus did not confirm a message within {nameof(MassTransitMessageOptions.PublishTimeout)} ({options.PublishTimeout}). Check that the bus is started and that the broker can be reached, or raise the time.", exception);
+        }
+    }
+
+    // Whoever waits for it may give it up, so what it uses ends with it.
+    private async Task SendInScopeAsync(OutputHandle handle, TMessage message, SendGuard<TMessage> guard, CancellationTokenSource timeout, CancellationTokenSource limit)
+    {
+        using var first = timeout;
+        using var second = limit;
+        var scope = scopes.CreateAsyncScope();
+        await using (scope.ConfigureAwait(false))
+        {
+            await HandOverAsync(find(scope.ServiceProvider), handle, message, guard, limit.Token).ConfigureAwait(false);
+            if (options.Complete is { } complete)
+                await complete(scope.ServiceProvider, limit.Token).ConfigureAwait(false);
         }
     }
 

@@ -181,13 +181,6 @@ public sealed class MassTransitReceiver : IHostedService, IBlockingDisposable
         await RabbitMqEnd.EndAsync(Task.FromResult(connection), _timeProvider).ConfigureAwait(false);
     }
 
-    // A successor then finds the number free at once. If this fails, the broker frees the number when the connection ends.
-    private async Task ReleaseLeaseAsync(RabbitMqNodeLease lease)
-    {
-        using var limit = new CancellationTokenSource(ReleaseLimit, _timeProvider);
-        await lease.ReleaseAsync(limit.Token).WaitAsync(limit.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-    }
-
     private void Configure(IReceiveEndpointConfigurator endpoint, EndpointRun run)
     {
         // More than one at a time would reorder frames. Prefetched frames wait in the client.
@@ -222,7 +215,7 @@ public sealed class MassTransitReceiver : IHostedService, IBlockingDisposable
         }
 
         if (_lease is not null)
-            await ReleaseLeaseAsync(_lease).ConfigureAwait(false);
+            await _lease.TryReleaseAsync(ReleaseLimit).ConfigureAwait(false);
         // Not awaited: a callback of the next transport may hang.
         _ = _log.Logger.Faults.CancelAsync(_stopping);
         try

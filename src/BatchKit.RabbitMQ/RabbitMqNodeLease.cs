@@ -77,8 +77,13 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
         }
     }
 
-    /// <summary>Gives the number back, so that another process can lease it.</summary>
-    public Task ReleaseAsync(CancellationToken cancellationToken) => ReleaseAsync(node.Candidate, cancellationToken);
+    /// <summary>Gives the number back, so that a successor can lease it at once. Never throws.</summary>
+    /// <remarks>If this fails, the broker frees the number when the connection ends, or some seconds later where the lease is a quorum queue.</remarks>
+    public async Task TryReleaseAsync(TimeSpan limit)
+    {
+        using var late = new CancellationTokenSource(limit, timeProvider);
+        await ReleaseAsync(node.Candidate, late.Token).WaitAsync(late.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+    }
 
     private async Task ReleaseAsync(int number, CancellationToken cancellationToken)
     {

@@ -145,7 +145,7 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
         await _lifetime.StopAsync(Queue, _options.StopTimeout, cancellationToken).ConfigureAwait(false);
         // Where it did not receive, it still has the number, over an application's connection for as long as that one is open.
         if (_lease is not null)
-            await ReleaseAsync(_lease).ConfigureAwait(false);
+            await _lease.TryReleaseAsync(LeastClosingTime).ConfigureAwait(false);
         var left = _options.StopTimeout - _timeProvider.GetElapsedTime(began);
         await _connection.CloseAsync(left > LeastClosingTime ? left : LeastClosingTime).ConfigureAwait(false);
     }
@@ -220,7 +220,7 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
             await ending.CancelAsync().ConfigureAwait(false);
             await binding.ConfigureAwait(false);
             if (_lifetime.Stopping.IsCancellationRequested && _lease is { } lease)
-                await ReleaseAsync(lease).ConfigureAwait(false);
+                await lease.TryReleaseAsync(LeastClosingTime).ConfigureAwait(false);
             _connection.Discard(open, _lifetime.Stopping.IsCancellationRequested ? null : "The receiver's consumer ended.");
         }
     }
@@ -252,13 +252,6 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
     {
         if (_binder is not null && await _binder.RunAsync(open.Connection, _node.Value, cancellationToken).ConfigureAwait(false) is { } failure)
             consumer.End(failure);
-    }
-
-    // A successor then finds the number free at once. If this fails, the broker frees the number when the connection ends.
-    private async Task ReleaseAsync(RabbitMqNodeLease lease)
-    {
-        using var limit = new CancellationTokenSource(LeastClosingTime, _timeProvider);
-        await lease.ReleaseAsync(limit.Token).WaitAsync(limit.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
     /// <summary>Waits until the consumer ends. Meanwhile it declares deleted objects again, because the broker notifies a consumer of a deleted queue but not of a deleted exchange or binding.</summary>

@@ -213,9 +213,12 @@ public sealed class MassTransitReceiver : IHostedService, IBlockingDisposable
         {
             _log.FrameAbandoned(Queue, _connection.Options.StopTimeout);
         }
+        finally
+        {
+            if (_lease is not null)
+                await _lease.TryReleaseAsync(ReleaseLimit).ConfigureAwait(false);
+        }
 
-        if (_lease is not null)
-            await _lease.TryReleaseAsync(ReleaseLimit).ConfigureAwait(false);
         // Not awaited: a callback of the next transport may hang.
         _ = _log.Logger.Faults.CancelAsync(_stopping);
         try

@@ -4,6 +4,7 @@ using BatchKit.MassTransit;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.Transports;
+using MassTransit;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 
@@ -41,6 +42,23 @@ public sealed class NodeLeaseTests(RabbitMqFixture fixture)
         }
 
         await using var next = await MassTransitNode.StartReadyAsync(7, configure);
+    }
+
+    [Fact]
+    public async Task A_stop_that_fails_gives_the_number_back()
+    {
+        var server = await fixture.GetAsync();
+        var options = new MassTransitOptions { Prefix = Some.Name("test"), TopologyCheckInterval = TimeSpan.FromSeconds(1) };
+        var bus = Bus.Factory.CreateUsingRabbitMq(configure => ApplicationBusTests.ConnectTo(server, configure));
+        await bus.StartAsync().WithinDeadline();
+        var failing = new MassTransitReceiver(new FailingConnection(bus, options), new NodeNumber(7), new BatchReceiver(new CollectingTransport()), timeProvider: null, logger: null);
+        await failing.StartAsync(CancellationToken.None);
+        await failing.WaitUntilReadyAsync().WithinDeadline();
+
+        await Assert.ThrowsAsync<IOException>(() => failing.StopAsync(CancellationToken.None).WithinDeadline());
+
+        await using (await MassTransitNode.StartAsync(7, MassTransitSome.Settings(server, options.Prefix)))
+            await bus.StopAsync().WithinDeadline();
     }
 
     [Fact]
@@ -123,4 +141,9 @@ public sealed class NodeLeaseTests(RabbitMqFixture fixture)
     }
 
     private static int NodeOf(MassTransitNode node) => node.Services.GetRequiredService<NodeNumber>().Value;
+
+    private sealed class FailingConnection(IBus bus, MassTransitOptions options) : BusConnection(bus, options, new ConnectionAge(TimeProvider.System))
+    {
+        public override Task DrainAsync(CancellationToken cancellationToken) => throw new IOException("The stop fails.");
+    }
 }

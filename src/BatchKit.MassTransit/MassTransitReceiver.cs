@@ -121,7 +121,7 @@ public sealed class MassTransitReceiver : IHostedService, IBlockingDisposable
         try
         {
             _leaseConnection = await CallerContext.RunWithout(() => RabbitMqBus.ConnectAsync(rabbit, $"BatchKit {_connection.Options.Prefix} lease", either.Token)).ConfigureAwait(false);
-            await _lease.TakeAsync(_leaseConnection, either.Token).ConfigureAwait(false);
+            await _lease.WaitAsync(_lease.TakeAsync(_leaseConnection, cancellationToken), rabbit.ConnectTimeout, cancellationToken).ConfigureAwait(false);
         }
         catch (NodeTakenException)
         {

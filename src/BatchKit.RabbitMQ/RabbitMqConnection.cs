@@ -15,6 +15,9 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private readonly RabbitMqOptions _options;
     private readonly CreateChannelOptions _channelOptions;
     private readonly Func<IConnection, IChannel, CancellationToken, Task> _prepare;
+
+    // Null unless the preparation takes it.
+    private readonly RabbitMqNodeLease? _lease;
     private readonly RabbitMqConnector _connector;
     private readonly TimeProvider _timeProvider;
     private readonly ILogger _logger;
@@ -40,11 +43,12 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private volatile bool _isClosed;
 
     public RabbitMqConnection(RabbitMqOptions options, string purpose, CreateChannelOptions channelOptions,
-        Func<IConnection, IChannel, CancellationToken, Task> prepare, TimeProvider timeProvider, ILogger logger, ConnectionMetrics? metrics)
+        Func<IConnection, IChannel, CancellationToken, Task> prepare, TimeProvider timeProvider, ILogger logger, ConnectionMetrics? metrics, RabbitMqNodeLease? lease = null)
     {
         _options = options;
         _channelOptions = channelOptions;
         _prepare = prepare;
+        _lease = lease;
         _connector = new RabbitMqConnector(options, purpose, timeProvider);
         _timeProvider = timeProvider;
         _logger = logger;
@@ -182,7 +186,8 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         try
         {
             // Some of the client's waits ignore the token, but the time limit must still apply.
-            var open = await attempt.WaitAsync(_options.ConnectTimeout, _timeProvider, either.Token).ConfigureAwait(false);
+            await (_lease?.WaitAsync(attempt, _options.ConnectTimeout, either.Token) ?? attempt.WaitAsync(_options.ConnectTimeout, _timeProvider, either.Token)).ConfigureAwait(false);
+            var open = await attempt.ConfigureAwait(false);
             ObjectDisposedException.ThrowIf(_isClosed, this);
             _failure = null;
             _open = open;

@@ -41,6 +41,9 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
     private IConnection? _connection;
     private LeaseConsumer? _consumer;
 
+    // True from the first refusal until the number is leased or given up.
+    private volatile bool _isRefused;
+
     /// <summary>Checks that the options of a buffer set its node's number. A receiver that declares nothing calls it, because it can't lease a number.</summary>
     /// <param name="services">The services that the buffer is created from.</param>
     /// <param name="name">The buffer's name.</param>
@@ -60,10 +63,49 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
     {
         if (_connection == connection && _consumer is { IsConsuming: true })
             return;
+        try
+        {
+            await TakeOrWaitAsync(connection, cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            _isRefused = false;
+        }
+    }
+
+    /// <summary>Waits for a task that takes the lease. The limit is one of the broker's answers: it begins anew while another process has the number, which has a limit of its own.</summary>
+    /// <exception cref="TimeoutException">The broker does not answer.</exception>
+    public async Task WaitAsync(Task taking, TimeSpan limit, CancellationToken cancellationToken)
+    {
+        while (true)
+        {
+            try
+            {
+                await taking.WaitAsync(limit, timeProvider, cancellationToken).ConfigureAwait(false);
+                return;
+            }
+            catch (TimeoutException) when (_isRefused && !taking.IsCompleted)
+            {
+                // The broker answers.
+            }
+        }
+    }
+
+    /// <summary>Gives the number back, so that a successor can lease it at once. Never throws.</summary>
+    /// <remarks>If this fails, the broker frees the number when the connection ends, or some seconds later where the lease is a quorum queue.</remarks>
+    public async Task TryReleaseAsync(TimeSpan limit)
+    {
+        using var late = new CancellationTokenSource(limit, timeProvider);
+        await ReleaseAsync(node.Candidate, late.Token).WaitAsync(late.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+    }
+
+    private async Task TakeOrWaitAsync(IConnection connection, CancellationToken cancellationToken)
+    {
         for (var attempt = 1; ;)
         {
             var number = node.Candidate;
             var refusal = await TryTakeAsync(connection, number, cancellationToken).ConfigureAwait(false);
+            _isRefused = refusal is not null;
             if (refusal is null && node.TryFix(number))
                 return;
             if (refusal is null)
@@ -75,14 +117,6 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
             else
                 throw await DescribeAsync(connection, number, refusal, cancellationToken).ConfigureAwait(false);
         }
-    }
-
-    /// <summary>Gives the number back, so that a successor can lease it at once. Never throws.</summary>
-    /// <remarks>If this fails, the broker frees the number when the connection ends, or some seconds later where the lease is a quorum queue.</remarks>
-    public async Task TryReleaseAsync(TimeSpan limit)
-    {
-        using var late = new CancellationTokenSource(limit, timeProvider);
-        await ReleaseAsync(node.Candidate, late.Token).WaitAsync(late.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
     private async Task ReleaseAsync(int number, CancellationToken cancellationToken)

@@ -82,7 +82,7 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
 
         _lease = options.DeclareTopology ? new RabbitMqNodeLease(options.Prefix, node, options.QueueType == RabbitMqQueueType.Quorum, _timeProvider) : null;
         var channelOptions = new CreateChannelOptions(publisherConfirmationsEnabled: false, publisherConfirmationTrackingEnabled: false, consumerDispatchConcurrency: 1);
-        _connection = new RabbitMqConnection(options, "receiver", channelOptions, PrepareAsync, _timeProvider, _logger, metrics);
+        _connection = new RabbitMqConnection(options, "receiver", channelOptions, PrepareAsync, _timeProvider, _logger, metrics, _lease);
     }
 
     /// <summary>The name of the queue that it receives from.</summary>

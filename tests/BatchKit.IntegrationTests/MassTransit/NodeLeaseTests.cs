@@ -45,6 +45,28 @@ public sealed class NodeLeaseTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_number_that_is_set_and_taken_is_named_however_short_the_time_to_connect_is()
+    {
+        var (server, prefix) = (await fixture.GetAsync(), Some.Name("test"));
+        await using var first = await MassTransitNode.StartReadyAsync(7, MassTransitSome.Settings(server, prefix));
+        var hasty = MassTransitSome.Settings(server, prefix, configure: static options => options.RabbitMq!.ConnectTimeout = TimeSpan.FromSeconds(1));
+
+        // A busy machine may be too late to connect.
+        await Until.TrueAsync(async () =>
+        {
+            try
+            {
+                await using var second = await MassTransitNode.StartAsync(7, hasty);
+                return false;
+            }
+            catch (NodeTakenException)
+            {
+                return true;
+            }
+        });
+    }
+
+    [Fact]
     public async Task A_stop_that_fails_gives_the_number_back()
     {
         var server = await fixture.GetAsync();

@@ -40,6 +40,45 @@ public sealed class RabbitMqNodeTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_number_that_is_set_and_taken_is_named_however_short_the_time_to_connect_is()
+    {
+        var options = RabbitMqSome.Options(await fixture.GetAsync());
+        await using var first = await StartAsync(options, new CollectingTransport());
+        options.ConnectTimeout = TimeSpan.FromSeconds(1);
+
+        // A busy machine may be too late to connect.
+        await Until.TrueAsync(async () =>
+        {
+            try
+            {
+                await using var second = await CreateAsync(options, new CollectingTransport());
+                return false;
+            }
+            catch (NodeTakenException)
+            {
+                return true;
+            }
+        });
+    }
+
+    [Fact]
+    [Trait("Lane", "night: a quorum queue expires after 10 s")]
+    public async Task A_number_of_a_quorum_queue_is_waited_for_when_its_holder_is_gone()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var options = RabbitMqSome.Options(server, proxy.Port, static options =>
+            (options.QueueType, options.Durable, options.FailFast) = (RabbitMqQueueType.Quorum, true, true));
+        await using var killed = await StartAsync(options, new CollectingTransport());
+
+        proxy.Stall();
+        proxy.ResetAll();
+        options.Hosts = [$"{server.Host}:{server.Port}"];
+
+        await using var successor = await StartAsync(options, new CollectingTransport());
+    }
+
+    [Fact]
     public async Task A_number_is_free_again_when_its_host_has_stopped()
     {
         var server = await fixture.GetAsync();

@@ -28,7 +28,13 @@ internal sealed class RabbitMqConnector
         _resolve = resolve ?? Dns.GetHostAddressesAsync;
         _name = $"BatchKit {options.Prefix} {purpose}";
         Purpose = purpose;
-        _recovery = options.Connection is null ? null : ConnectionRecovery.Of(options.Connection);
+        if (options.Connection is { } given)
+        {
+            _recovery = ConnectionRecovery.Of(given);
+            // The broker tells of its alarm when it begins, and the application may publish before BatchKit does.
+            _ = RabbitMqAlarm.Of(given);
+        }
+
         var endpoints = options.Hosts.Select(host => RabbitMqEndpoint.TryParse(host, out var endpoint) ? endpoint.WithPort(options.UseTls) : default).ToArray();
         Target = options.Connection is { } connection ? $"RabbitMQ at {connection.Endpoint.HostName}:{connection.Endpoint.Port}"
             : options.ConnectionFactory is { } factory ? $"RabbitMQ of the application's connection factory (virtual host {factory.VirtualHost})"

@@ -102,6 +102,33 @@ public sealed class AlarmedReceiverTests(OwnRabbitMqFixture fixture) : IClassFix
     }
 
     [Fact]
+    public async Task An_alarm_that_the_application_meets_before_the_first_send_is_known()
+    {
+        var server = await fixture.GetAsync();
+        await using var connection = await new ConnectionFactory { Uri = server.Address }.CreateConnectionAsync(_name);
+        await using var channel = await connection.CreateChannelAsync();
+        await using var transport = new RabbitMqTransport(new RabbitMqOptions { Connection = connection, Prefix = _name, ConnectTimeout = TimeSpan.FromSeconds(1) });
+        var blocked = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        connection.ConnectionBlockedAsync += (_, _) =>
+        {
+            blocked.TrySetResult();
+            return Task.CompletedTask;
+        };
+        await server.SetMemoryAlarmAsync(isOn: true);
+        try
+        {
+            await channel.BasicPublishAsync("", _name, ReadOnlyMemory<byte>.Empty);
+            await blocked.Task.WithinDeadline();
+
+            Assert.Contains(Alarm, await transport.FindFaultAsync(CancellationToken.None), StringComparison.Ordinal);
+        }
+        finally
+        {
+            await server.SetMemoryAlarmAsync(isOn: false);
+        }
+    }
+
+    [Fact]
     public async Task Over_the_applications_bus_it_names_the_alarm_and_leaks_no_channel()
     {
         var server = await fixture.GetAsync();

@@ -12,6 +12,9 @@ internal static class RabbitMqResolver
     /// <summary>RabbitMQ's own maximum. It is above MaxFrameBytes, so that the frame reader rejects a frame that is too large and the connection stays open.</summary>
     public const uint MaxBodyBytes = 128 * 1024 * 1024;
 
+    // The part of the time limit after which a name that is not resolved keeps the addresses of the others waiting no longer.
+    private const int ResolvingShare = 4;
+
     /// <summary>Opens a connection to the first address that answers, in a random order. The time limit is divided among the addresses, so that a silent one leaves time for the next.</summary>
     /// <param name="factory">The settings. Its time limits are set here.</param>
     /// <param name="hosts">The brokers.</param>
@@ -23,11 +26,13 @@ internal static class RabbitMqResolver
     public static async Task<IConnection> ConnectAsync(
         ConnectionFactory factory, IEnumerable<AmqpTcpEndpoint> hosts, Func<string, CancellationToken, Task<IPAddress[]>> resolve, string name, TimeSpan limit, CancellationToken cancellationToken)
     {
-        AmqpTcpEndpoint[] endpoints = [.. await ResolveAsync(hosts, resolve, cancellationToken).ConfigureAwait(false)];
+        // The client limits the wait for the socket, but not the wait for the broker's first word (version 7.2.2). Its limits are the system's time, so these are too.
+        var began = TimeProvider.System.GetTimestamp();
+        var endpoints = await ResolveAsync(hosts, resolve, limit / ResolvingShare, cancellationToken).ConfigureAwait(false);
         Random.Shared.Shuffle(endpoints);
 
-        // The client limits the wait for the socket, but not the wait for the broker's first word (version 7.2.2). Its limits are the system's time, so this is too.
-        var share = limit / endpoints.Length;
+        var left = limit - TimeProvider.System.GetElapsedTime(began);
+        var share = (left > TimeSpan.Zero ? left : limit) / endpoints.Length;
         factory.RequestedConnectionTimeout = factory.HandshakeContinuationTimeout = share;
         for (var index = 0; ; index++)
         {
@@ -54,26 +59,30 @@ internal static class RabbitMqResolver
         }
     }
 
-    /// <summary>Returns an endpoint for each address.</summary>
-    public static async Task<List<AmqpTcpEndpoint>> ResolveAsync(
-        IEnumerable<AmqpTcpEndpoint> hosts, Func<string, CancellationToken, Task<IPAddress[]>> resolve, CancellationToken cancellationToken)
+    /// <summary>Returns an endpoint for each address. Once the limit is over, it waits for no other name when it has the addresses of one: its server may be silent.</summary>
+    private static async Task<AmqpTcpEndpoint[]> ResolveAsync(
+        IEnumerable<AmqpTcpEndpoint> hosts, Func<string, CancellationToken, Task<IPAddress[]>> resolve, TimeSpan limit, CancellationToken cancellationToken)
     {
-        var endpoints = new List<AmqpTcpEndpoint>();
-        foreach (var host in hosts)
-        {
-            try
-            {
-                var addresses = await resolve(host.HostName, cancellationToken).ConfigureAwait(false);
-                endpoints.AddRange(addresses.Select(address => new AmqpTcpEndpoint(address.ToString(), host.Port, host.Ssl, host.MaxInboundMessageBodySize)));
-            }
-            catch (SocketException)
-            {
-                // A name without addresses keeps no other host from being tried. The client says what is wrong with it.
-                endpoints.Add(host);
-            }
-        }
+        var names = hosts.Select(host => ResolveAsync(host, resolve, cancellationToken)).ToArray();
+        await ((Task)Task.WhenAll(names)).WaitAsync(limit, TimeProvider.System, cancellationToken).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await Task.WhenAny(names).WaitAsync(cancellationToken).ConfigureAwait(false);
+        foreach (var name in names)
+            _ = name.ContinueWith(static late => late.Exception, TaskScheduler.Default);
+        return [.. (await Task.WhenAll(names.Where(static name => name.IsCompleted)).ConfigureAwait(false)).SelectMany(static endpoints => endpoints)];
+    }
 
-        return endpoints;
+    private static async Task<IEnumerable<AmqpTcpEndpoint>> ResolveAsync(AmqpTcpEndpoint host, Func<string, CancellationToken, Task<IPAddress[]>> resolve, CancellationToken cancellationToken)
+    {
+        try
+        {
+            var addresses = await resolve(host.HostName, cancellationToken).ConfigureAwait(false);
+            return addresses.Select(address => new AmqpTcpEndpoint(address.ToString(), host.Port, host.Ssl, host.MaxInboundMessageBodySize));
+        }
+        catch (SocketException)
+        {
+            // A name without addresses keeps no other host from being tried. The client says what is wrong with it.
+            return [host];
+        }
     }
 
     // Its failure was reported when it was given up.

@@ -1,3 +1,4 @@
+using System.Net;
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
@@ -27,6 +28,19 @@ public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
         };
 
         await AssertArrivesAsync(options);
+    }
+
+    [Fact]
+    public async Task A_host_whose_name_server_does_not_answer_keeps_no_other_from_being_tried()
+    {
+        var server = await fixture.GetAsync();
+        var options = RabbitMqSome.Options(server, static options => options.Hosts = ["silent", .. options.Hosts]);
+        var connector = new RabbitMqConnector(options, "test", TimeProvider.System, static (host, cancellationToken) =>
+            host == "silent" ? new TaskCompletionSource<IPAddress[]>().Task.WaitAsync(cancellationToken) : Dns.GetHostAddressesAsync(host, cancellationToken));
+
+        await using var connection = await connector.ConnectAsync(CancellationToken.None).WithinDeadline();
+
+        Assert.True(connection.IsOpen);
     }
 
     [Theory]

@@ -148,9 +148,9 @@ public static class MassTransitBuilderExtensions
 
         private string? FindAlarm() => owner.Sending?.Link?.Alarm.Reason is { } alarm ? $"{owner.Target} accepts no messages now: {alarm}." : null;
 
-        // MassTransit's own health lags behind: its endpoint for replies pauses for up to 30 s.
+        // MassTransit's own health lags behind: its endpoint for replies pauses for up to 30 s. It is asked only where nothing else is known of the application's bus.
         private string? FindFault(BusConnection? bus) => bus?.Link is { IsOpen: false } link
             ? $"Not connected to {owner.Target}: {(link.Fault ?? "The connection is not open").TrimEnd('.')}. {BusLink.Remedy}"
-            : null;
+            : receiver is null && bus is { IsStarted: false } ? $"Not connected to {owner.Target}: MassTransit reports it as unhealthy. Start it, and check its broker." : null;
     }
 }

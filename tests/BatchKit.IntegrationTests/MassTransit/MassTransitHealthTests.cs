@@ -1,6 +1,8 @@
 using BatchKit.Testing;
+using MassTransit;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
@@ -41,6 +43,26 @@ public sealed class MassTransitHealthTests
 
         await node.WaitForHealthAsync(HealthStatus.Healthy, "Connected to ");
         Assert.Equal(HealthStatus.Unhealthy, health.Status);
+    }
+
+    [Fact]
+    public async Task Health_of_a_sender_tells_whether_the_applications_bus_has_started()
+    {
+        var bus = Bus.Factory.CreateUsingInMemory(static _ => { });
+        var application = Host.CreateEmptyApplicationBuilder(settings: null);
+        application.Services.AddLogging().AddBatchKit().UseMassTransit(options => options.Bus = _ => bus);
+        using var host = application.Build();
+        await host.StartAsync().WithinDeadline();
+        var health = host.Services.GetRequiredService<HealthCheckService>();
+
+        var before = await health.CheckHealthAsync();
+        await bus.StartAsync().WithinDeadline();
+        var after = await health.CheckHealthAsync();
+
+        Assert.Contains("the application's bus", before.Entries["batchkit-masstransit"].Description, StringComparison.Ordinal);
+        Assert.Equal((HealthStatus.Unhealthy, HealthStatus.Healthy), (before.Entries["batchkit-masstransit"].Status, after.Entries["batchkit-masstransit"].Status));
+        await host.StopAsync().WithinDeadline();
+        await bus.StopAsync().WithinDeadline();
     }
 
     // The limit is armed a moment after the transport has the frame.

@@ -1,4 +1,3 @@
-using System.Text;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using RabbitMQ.Client;
@@ -96,14 +95,20 @@ internal sealed class RabbitMqMessageSender : IBlockingDisposable
     {
         if (message.Exchange is null || message.RoutingKey is null)
             throw new MessageRefusedException($"The message for {handle} has no exchange or no routing key. Set both; the default exchange is an empty text.");
-        if (!FitsName(message.RoutingKey) || !FitsName(message.Exchange) || !FitsName(message.ContentType) || !FitsName(message.Type))
-            throw new MessageRefusedException($"The exchange, the routing key, the content type or the type of the message for {handle} is above {RabbitMqNames.MaxBytes} bytes of UTF-8.");
+        ThrowIfUnfit(handle, nameof(RabbitMqMessage.Exchange), message.Exchange);
+        ThrowIfUnfit(handle, nameof(RabbitMqMessage.RoutingKey), message.RoutingKey);
+        ThrowIfUnfit(handle, nameof(RabbitMqMessage.ContentType), message.ContentType);
+        ThrowIfUnfit(handle, nameof(RabbitMqMessage.Type), message.Type);
         // The broker would close the channel, and with it what other partitions have under way.
         if (message.Body.Length > _limit.Bytes)
             throw new MessageRefusedException($"A message of {message.Body.Length} bytes for {handle} does not fit {_limit.Remedy}");
     }
 
-    private static bool FitsName(string? text) => text is null || Encoding.UTF8.GetByteCount(text) <= RabbitMqNames.MaxBytes;
+    private static void ThrowIfUnfit(OutputHandle handle, string name, string? text)
+    {
+        if (text is not null && RabbitMqNames.FindFault(text, RabbitMqNames.MaxBytes) is { } fault)
+            throw new MessageRefusedException($"{name} of the message for {handle} {fault}");
+    }
 
     private static string Name(RabbitMqMessage message) => $"Exchange '{message.Exchange}' with routing key '{message.RoutingKey}'";
 }

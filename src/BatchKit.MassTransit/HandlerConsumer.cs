@@ -18,7 +18,7 @@ public sealed class HandlerConsumer<TMessage, THandler>(THandler handler, Messag
     public async Task Consume(ConsumeContext<TMessage> context)
     {
         ArgumentNullException.ThrowIfNull(context);
-        var received = reader.Read(context.Message);
+        var received = reader.Read(context.Message) ?? throw new MessageRefusedException($"The delegate that reads a {typeof(TMessage)} returned null.");
         await handler.HandleAsync([received], context.CancellationToken).ConfigureAwait(false);
         if (received.RefusalReason is { } reason)
             throw new MessageRefusedException(reason);

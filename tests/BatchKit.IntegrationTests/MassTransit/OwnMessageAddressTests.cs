@@ -52,6 +52,34 @@ public sealed class OwnMessageAddressTests
         });
     }
 
+    [Fact]
+    public async Task A_message_that_is_read_as_null_is_refused()
+    {
+        var faults = new TaskCompletionSource<string>(TaskCreationOptions.RunContinuationsAsynchronously);
+        var application = Host.CreateEmptyApplicationBuilder(settings: null);
+        application.Services.AddLogging().AddSingleton(_screen).AddOptions<MassTransitHostOptions>().Configure(static options => options.WaitUntilStarted = true);
+        application.Services.AddMassTransit(setup =>
+        {
+            setup.AddMessageHandler<TelnetInputMessage, GameInput>(static _ => null!);
+            setup.UsingInMemory((context, bus) => bus.ReceiveEndpoint("telnet-input", endpoint =>
+            {
+                endpoint.ConfigureConsumer<HandlerConsumer<TelnetInputMessage, GameInput>>(context);
+                endpoint.Handler<Fault<TelnetInputMessage>>(fault =>
+                {
+                    faults.TrySetResult(fault.Message.Exceptions[0].Message);
+                    return Task.CompletedTask;
+                });
+            }));
+        });
+        using var host = application.Build();
+        await host.StartAsync().WithinDeadline();
+
+        await host.Services.GetRequiredService<IBus>().Publish(new TelnetInputMessage(1, []));
+
+        Assert.Contains("TelnetInputMessage returned null", await faults.Task.WithinDeadline(), StringComparison.Ordinal);
+        await host.StopAsync().WithinDeadline();
+    }
+
     private async Task<IHost> StartAsync(Func<OutputHandle, Uri> sendTo)
     {
         var application = Host.CreateEmptyApplicationBuilder(settings: null);

@@ -15,6 +15,7 @@ internal sealed class RabbitMqMessageSender : IBlockingDisposable
     private readonly RabbitMqConnection _connection;
     private readonly RabbitMqFrameLimit _limit = new(int.MaxValue);
     private readonly RabbitMqRefusedExchanges _refused;
+    private readonly DoubtedChannel _doubted = new();
 
     public RabbitMqMessageSender(RabbitMqOptions options, TimeProvider timeProvider, ILogger logger, ConnectionMetrics? metrics)
     {
@@ -36,17 +37,11 @@ internal sealed class RabbitMqMessageSender : IBlockingDisposable
         {
             await PublishAsync(open, message, cancellationToken).ConfigureAwait(false);
             _refused.Know(message.Exchange);
-        }
-        catch (PublishException exception) when (exception.IsReturn)
-        {
-            // Shortly after connecting, the consumer may still be about to declare its queue.
-            if (_timeProvider.GetElapsedTime(open.ReachedTimestamp) < _options.UnroutableGrace)
-                throw new IOException($"{Name(message)} leads to no queue yet.", exception);
-            throw new MessageRefusedException($"{Name(message)} leads to no queue: output for {handle} is lost. Start the consumer that declares and binds it.", exception);
+            _doubted.Clear();
         }
         catch (PublishException exception)
         {
-            throw new IOException($"{_connection.Target} did not accept a message to {Name(message)}.", exception);
+            throw Explain(exception, open, handle, message);
         }
         catch (OperationInterruptedException exception) when (RabbitMqClosing.FindSizeRefusal(exception, message.Body.Length) is { } reason)
         {
@@ -89,6 +84,22 @@ internal sealed class RabbitMqMessageSender : IBlockingDisposable
         // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
         return open.Channel.BasicPublishAsync(message.Exchange, message.RoutingKey, mandatory: true, properties, body, CancellationToken.None).AsTask()
             .WaitAsync(_options.PublishTimeout, _timeProvider, cancellationToken);
+    }
+
+    private Exception Explain(PublishException exception, OpenChannel open, OutputHandle handle, RabbitMqMessage message)
+    {
+        if (!exception.IsReturn)
+        {
+            // As in RabbitMqTransport: a channel may reject everything for as long as it is open.
+            if (_doubted.Doubt(open) && _timeProvider.GetElapsedTime(open.OpenedTimestamp) >= RabbitMqTransport.ChannelTrial)
+                _connection.Discard(open, "The broker rejected a publish.");
+            return new IOException($"{_connection.Target} did not accept a message to {Name(message)}.", exception);
+        }
+
+        // Shortly after connecting, the consumer may still be about to declare its queue.
+        return _timeProvider.GetElapsedTime(open.ReachedTimestamp) < _options.UnroutableGrace
+            ? new IOException($"{Name(message)} leads to no queue yet.", exception)
+            : new MessageRefusedException($"{Name(message)} leads to no queue: output for {handle} is lost. Start the consumer that declares and binds it.", exception);
     }
 
     private void ThrowIfUnfit(OutputHandle handle, RabbitMqMessage message)

@@ -14,8 +14,8 @@ namespace BatchKit.RabbitMQ;
 /// </remarks>
 public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
 {
-    // The least age of a channel that a rejection ends. A queue that has reached its operator's limit rejects too, and a new channel does not change that.
-    private static readonly TimeSpan ChannelTrial = TimeSpan.FromSeconds(2);
+    /// <summary>The least age of a channel that a rejection ends. A queue that has reached its operator's limit rejects too, and a new channel does not change that.</summary>
+    internal static readonly TimeSpan ChannelTrial = TimeSpan.FromSeconds(2);
 
     // No rate limiter: a send has few frames, and dispatch limits the number of sends.
     private static readonly CreateChannelOptions ChannelOptions = new(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true);

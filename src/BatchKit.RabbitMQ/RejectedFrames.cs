@@ -9,8 +9,7 @@ internal sealed class RejectedFrames
 {
     private ImmutableHashSet<FrameDestination> _destinations = [];
 
-    // The channel over which the broker has rejected frames, and taken none since.
-    private volatile OpenChannel? _doubted;
+    private readonly DoubtedChannel _doubted = new();
 
     /// <summary>Notes the answers to frames.</summary>
     /// <returns>
@@ -22,16 +21,11 @@ internal sealed class RejectedFrames
             Note(frames[index].Destination, results[index].Outcome);
         if (Array.Exists(results, static result => result.Outcome == FrameOutcome.Acknowledged))
         {
-            if (_doubted is not null)
-                _doubted = null;
+            _doubted.Clear();
             return false;
         }
 
-        if (!Array.Exists(results, static result => result.Error is PublishException { IsReturn: false }))
-            return false;
-        var wasDoubted = _doubted == open;
-        _doubted = open;
-        return wasDoubted;
+        return Array.Exists(results, static result => result.Error is PublishException { IsReturn: false }) && _doubted.Doubt(open);
     }
 
     /// <summary>True when one of the frames shares a receiver with a rejected one: then each must wait for the answer to those before it, whatever the channel.</summary>
@@ -46,5 +40,28 @@ internal sealed class RejectedFrames
             _destinations = [];
         else if (!_destinations.IsEmpty)
             ImmutableInterlocked.Update(ref _destinations, static (all, taken) => all.Remove(taken), destination);
+    }
+}
+
+/// <summary>Knows whether a channel, and not a full queue, may be the cause of a rejection. Thread-safe.</summary>
+internal sealed class DoubtedChannel
+{
+    // The channel over which the broker has rejected something, and taken nothing since.
+    private volatile OpenChannel? _channel;
+
+    /// <summary>The broker has taken something.</summary>
+    public void Clear()
+    {
+        if (_channel is not null)
+            _channel = null;
+    }
+
+    /// <summary>The broker has rejected something.</summary>
+    /// <returns>True when it has rejected the last thing over the same channel too.</returns>
+    public bool Doubt(OpenChannel channel)
+    {
+        var wasDoubted = _channel == channel;
+        _channel = channel;
+        return wasDoubted;
     }
 }

@@ -1,7 +1,9 @@
 using System.Globalization;
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
+using BatchKit.Transports;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
@@ -45,6 +47,32 @@ public sealed class FullQueueTests(RabbitMqFixture fixture)
         Assert.Contains("did not accept a frame for node 5", Assert.Single(health.Reasons), StringComparison.Ordinal);
         Assert.Equal(["fills the queue", .. Enumerable.Range(0, Lines).Select(static line => $"waits {line}")], arrived);
         Assert.Single(changes.All);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task The_applications_own_messages_leave_a_channel_over_which_the_broker_takes_nothing(bool takesOthers)
+    {
+        var (clock, changes) = (new ManualTimeProvider(), new ConnectionChanges());
+        var options = RabbitMqSome.Options(await fixture.GetAsync(), options => options.ConnectionChanged = changes.Add);
+        await using var probe = await RabbitMqProbe.ConnectAsync(await fixture.GetAsync());
+        var (full, free) = (Some.Name("full"), await probe.ListenAsync(options, "6"));
+        await probe.DeclareQueueAsync(options, full, "5", Full);
+        await using var sender = new RabbitMqMessageSender(options, clock, NullLogger.Instance, metrics: null);
+        await SendAsync(full);
+        clock.Advance(TimeSpan.FromHours(1));
+
+        for (var attempt = 0; attempt < 2; attempt++)
+        {
+            if (takesOthers)
+                await SendAsync(free);
+            await Assert.ThrowsAsync<IOException>(() => SendAsync(full));
+        }
+
+        Assert.Equal(takesOthers ? [BrokerConnectionState.Connected] : [BrokerConnectionState.Connected, BrokerConnectionState.Lost], changes.States);
+
+        Task SendAsync(string queue) => sender.SendAsync(Some.Connection(), new RabbitMqMessage("", queue, Some.Bytes("a")), CancellationToken.None).AsTask().WithinDeadline();
     }
 
     [Fact]

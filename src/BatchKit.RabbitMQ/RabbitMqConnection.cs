@@ -253,7 +253,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 
     private Task OnChannelShutdownAsync(IChannel channel, ShutdownEventArgs reason)
     {
-        if (_isClosed || _open is not { } open || open.Channel != channel)
+        if (_isClosed || _open is not { IsOnTrial: false } open || open.Channel != channel)
             return Task.CompletedTask;
         // The application's connection may recover the channel before it tells of that.
         if (!open.Connection.IsOpen)
@@ -287,6 +287,9 @@ internal sealed record OpenChannel(IConnection Connection, IChannel Channel, lon
 
     /// <summary>Since when the broker has been connected without a break. A channel that the broker closes alone, and its successor, make none.</summary>
     public long ReachedTimestamp { get; set; } = OpenedTimestamp;
+
+    /// <summary>True while its user tries something that the broker may refuse, and has another way then: its end is no lost connection.</summary>
+    public bool IsOnTrial { get; set; }
 
     /// <summary>Gives a channel that the client recovers the time stamps of a new one.</summary>
     public void Restart(long timestamp) => OpenedTimestamp = ReachedTimestamp = timestamp;

@@ -202,10 +202,14 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
         var consumer = new RabbitMqConsumer(open.Channel, _receiver, _groups, Queue, _lifetime);
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(_lifetime.Stopping);
         var binding = Task.CompletedTask;
+        var isRefused = false;
         try
         {
-            if (!await ConsumeInTimeAsync(open, consumer, exclusive).ConfigureAwait(false))
+            open.IsOnTrial = exclusive;
+            isRefused = !await ConsumeInTimeAsync(open, consumer, exclusive).ConfigureAwait(false);
+            if (isRefused)
                 return null;
+            open.IsOnTrial = false;
             _failures = 0;
             _lifetime.Log.Receiving(Queue, _connection.Target);
             _lifetime.Tried(fault: null);
@@ -221,7 +225,7 @@ public sealed class RabbitMqReceiver : IHostedService, IBlockingDisposable
             await binding.ConfigureAwait(false);
             if (_lifetime.Stopping.IsCancellationRequested && _lease is { } lease)
                 await lease.TryReleaseAsync(LeastClosingTime).ConfigureAwait(false);
-            _connection.Discard(open, _lifetime.Stopping.IsCancellationRequested ? null : "The receiver's consumer ended.");
+            _connection.Discard(open, _lifetime.Stopping.IsCancellationRequested || isRefused ? null : "The receiver's consumer ended.");
         }
     }
 

@@ -49,6 +49,18 @@ public sealed class RabbitMqTopologyTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_given_queue_with_single_active_consumer_is_consumed_without_a_report_of_a_lost_connection()
+    {
+        var changes = new ConnectionChanges();
+        var (options, _) = await GivenQueueAsync(new(StringComparer.Ordinal) { ["x-single-active-consumer"] = true });
+        options.ConnectionChanged = changes.Add;
+
+        await using var receiver = await StartAsync(options, _arrived);
+
+        Assert.Equal([BrokerConnectionState.Connected], changes.States);
+    }
+
+    [Fact]
     public async Task A_second_receiver_of_a_given_queue_takes_over_in_order()
     {
         var (options, _) = await GivenQueueAsync(new(StringComparer.Ordinal) { ["x-single-active-consumer"] = true });

@@ -105,9 +105,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
         }
 
         var frames = FramePlan.Create(batches, _limit.Bytes, _options.DestinationNode, _signer, _groups.IsCertain(open));
-        if (_wasExchangeMissing)
-            ThrowIfUnbound(frames);
-        var results = await PublishAllAsync(frames, open, cancellationToken).ConfigureAwait(false);
+        var results = _wasExchangeMissing
+            ? await PublishBoundAsync(frames, open, cancellationToken).ConfigureAwait(false) : await PublishAllAsync(frames, open, cancellationToken).ConfigureAwait(false);
         _proven = Array.Exists(results, static result => HoldUp(default, result) is not null) ? null : open;
         var isDoubtful = _rejected.Note(frames, results, open);
         if (Array.TrueForAll(results, static result => result.Outcome == FrameOutcome.Acknowledged))
@@ -220,13 +219,21 @@ public sealed class RabbitMqTransport : IBatchTransport, IBlockingDisposable
         return open with { Channel = await open.Connection.CreateChannelAsync(ChannelOptions, cancellationToken).ConfigureAwait(false) };
     }
 
-    // While no queue is bound to the new exchange, the broker would confirm a frame to all nodes although it reaches none.
-    private void ThrowIfUnbound(IReadOnlyList<PlannedFrame> frames)
+    // While no queue is bound to the new exchange, the broker would confirm a frame to all nodes although it reaches none. So that frame waits, and those behind it do.
+    private async ValueTask<FrameResult[]> PublishBoundAsync(IReadOnlyList<PlannedFrame> frames, OpenChannel open, CancellationToken cancellationToken)
     {
         if (_timeProvider.GetElapsedTime(Volatile.Read(ref _exchangeMissingSince)) >= _options.UnroutableGrace)
+        {
             _wasExchangeMissing = false;
-        else if (frames.Any(static frame => frame.Destination.IsAll))
-            throw new IOException($"Exchange {_topology.Exchange} was deleted, and is declared again. Output for groups waits until receivers have bound their queues again.");
+            return await PublishAllAsync(frames, open, cancellationToken).ConfigureAwait(false);
+        }
+
+        PlannedFrame[] bound = [.. frames.TakeWhile(static frame => !frame.Destination.IsAll)];
+        var reason = $"Exchange {_topology.Exchange} was deleted, and is declared again. Output for groups waits until receivers have bound their queues again.";
+        if (bound.Length == 0)
+            throw new IOException(reason);
+        var results = await PublishAllAsync(bound, open, cancellationToken).ConfigureAwait(false);
+        return [.. results, .. Enumerable.Repeat(new FrameResult(FrameOutcome.NotTaken, reason), frames.Count - bound.Length)];
     }
 
     // Reads the batches only before its first await: once the send is given up, their memory may be reused.

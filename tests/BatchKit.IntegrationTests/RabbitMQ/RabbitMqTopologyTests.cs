@@ -95,6 +95,27 @@ public sealed class RabbitMqTopologyTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task Output_in_front_of_a_groups_goes_while_the_groups_waits_for_the_bindings_of_its_exchange()
+    {
+        var options = await OptionsAsync();
+        await using var probe = await RabbitMqProbe.ConnectAsync(await fixture.GetAsync());
+        await using var transport = new RabbitMqTransport(options);
+        var (producer, group) = (Some.Producer(), Some.Group());
+        await probe.ListenAsync(options, "1", "all");
+        await transport.SendAsync(new[] { Some.Batch(Some.Connection(1), producer, 1, "before") }, CancellationToken.None).AsTask().WithinDeadline();
+        await probe.DeleteExchangeAsync(options);
+        await Assert.ThrowsAnyAsync<Exception>(() => transport.SendAsync(new[] { Some.Batch(group, producer, 2, "to all") }, CancellationToken.None).AsTask().WithinDeadline());
+        Assert.Null(await transport.FindFaultAsync(CancellationToken.None).WithinDeadline());
+        await probe.ListenAsync(options, "1");
+
+        var failure = await Assert.ThrowsAsync<BatchSendException>(() => transport.SendAsync(
+            new[] { Some.Batch(Some.Connection(1), producer, 3, "in front"), Some.Batch(group, producer, 4, "to all") }, CancellationToken.None).AsTask().WithinDeadline());
+
+        Assert.Equal([BatchOutcome.Acknowledged, BatchOutcome.Busy], failure.Outcomes);
+        Assert.Contains("is declared again", failure.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task Group_output_that_reaches_no_queue_any_more_is_kept_for_a_while_and_is_then_no_error()
     {
         var options = await OptionsAsync();

@@ -16,8 +16,6 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
     // What these wait for may be an answer to what the loop wrote.
     private static readonly string[] Waits = ["Read", "Receive", "Wait", "GetResult"];
 
-    private static readonly string[] Moving = ["Move", "Read", "Next"];
-
     /// <summary>The first write of a loop, if the loop has no scope and one can be opened around it. The loop may wait for its writes and for sends like the given one.</summary>
     public static UnscopedWrite? FindUnscopedWrite(IOperation repeater, BufferTypes buffers, IInvocationOperation? send = null)
     {
@@ -26,7 +24,7 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
         var calls = loop.Body.DescendantsAndSelf().OfType<IInvocationOperation>().Where(buffers.IsBufferCall).ToArray();
         if (calls.Any(static call => call.TargetMethod.Name is "FlushAsync" or "WhenSettledAsync" or "EndBufferingScope"))
             return null;
-        return calls.FirstOrDefault(call => IsWrite(call) && BulkLoop.Around(call) == loop) is { } write && write.Receiver() is { } output && IsInvariant(output, loop)
+        return calls.FirstOrDefault(call => IsWrite(call) && BulkLoop.Around(call) == loop) is { } write && write.Receiver() is { } output && output.IsInvariantIn(loop)
             ? new UnscopedWrite(loop, write, output, calls.Where(IsWrite))
             : null;
     }
@@ -62,53 +60,7 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
             && ((IsWrite(call) && buffers.IsBufferCall(call)) || SymbolEqualityComparer.Default.Equals(call.TargetMethod.OriginalDefinition, send?.TargetMethod.OriginalDefinition));
     }
 
-    private static bool IsWrite(IInvocationOperation call) => call.TargetMethod.Name is "Write" or "TryWrite" or "WriteAsync";
-
-    private static bool IsInvariant(IOperation value, ILoopOperation loop) => value.DescendantsAndSelf().All(part => part switch
-    {
-        IPropertyReferenceOperation { Instance: { } owner } property => IsInvariant(property.Property, loop) && !Moves(loop, owner) && !TestsForNull(loop, owner),
-        ILocalReferenceOperation or IParameterReferenceOperation or IFieldReferenceOperation or IPropertyReferenceOperation => IsInvariant(Symbol(part)!, loop),
-        IInvocationOperation call => call.TargetMethod.ContainingType.Name == "OutputHandle",
-        IInstanceReferenceOperation or ILiteralOperation or IConversionOperation or IArgumentOperation => true,
-        _ => false,
-    });
-
-    private static bool IsInvariant(ISymbol variable, ILoopOperation loop) =>
-        !variable.DeclaringSyntaxReferences.Any(declared => declared.SyntaxTree == loop.Syntax.SyntaxTree && loop.Syntax.Span.Contains(declared.Span))
-        && !Changes(loop, variable)
-        && !loop.Root().Descendants().Any(part => part is ILocalFunctionOperation or IAnonymousFunctionOperation && Changes(part, variable));
-
-    // An enumerator or a reader: its properties are the next item's in each iteration, and no item's before the loop.
-    private static bool Moves(ILoopOperation loop, IOperation owner) => loop.Descendants().Any(part =>
-        part is IInvocationOperation { Instance: { } instance, TargetMethod.Name: var name } && Moving.Any(name.BeginsWithWord) && SyntaxFactory.AreEquivalent(instance.Syntax, owner.Syntax));
-
-    // Before the loop it may be null.
-    private static bool TestsForNull(ILoopOperation loop, IOperation owner) => loop.Descendants().Any(part => part switch
-    {
-        IIsPatternOperation test => SyntaxFactory.AreEquivalent(test.Value.Syntax, owner.Syntax),
-        IBinaryOperation { OperatorKind: BinaryOperatorKind.Equals or BinaryOperatorKind.NotEquals } test =>
-            SyntaxFactory.AreEquivalent(test.LeftOperand.Syntax, owner.Syntax) || SyntaxFactory.AreEquivalent(test.RightOperand.Syntax, owner.Syntax),
-        _ => false,
-    });
-
-    private static bool Changes(IOperation code, ISymbol variable) =>
-        code.Descendants().SelectMany(Targets).Any(target => SymbolEqualityComparer.Default.Equals(Symbol(target), variable));
-
-    private static IEnumerable<IOperation> Targets(IOperation operation) => operation switch
-    {
-        IAssignmentOperation assignment => assignment.Target.DescendantsAndSelf().Where(static part => part.Parent is ITupleOperation or IAssignmentOperation),
-        IIncrementOrDecrementOperation step => [step.Target],
-        IArgumentOperation { Parameter.RefKind: RefKind.Ref or RefKind.Out } argument => [argument.Value],
-        _ => [],
-    };
-
-    private static ISymbol? Symbol(IOperation operation) => operation switch
-    {
-        ILocalReferenceOperation local => local.Local,
-        IParameterReferenceOperation parameter => parameter.Parameter,
-        IMemberReferenceOperation member => member.Member,
-        _ => null,
-    };
+    public static bool IsWrite(IInvocationOperation call) => call.TargetMethod.Name is "Write" or "TryWrite" or "WriteAsync";
 
     /// <summary>A write of a loop without a scope, and where the fix finds what it puts together.</summary>
     internal sealed class UnscopedWrite(ILoopOperation loop, IInvocationOperation call, IOperation output, IEnumerable<IInvocationOperation> writes)
@@ -117,7 +69,7 @@ internal sealed class WriteLoopAnalyzer() : BufferAnalyzer(OperationKind.Invocat
 
         /// <summary>Null when the loop writes to several.</summary>
         public IOperation? Handle { get; } =
-            BufferTypes.HandleOf(call) is { Value: { } handle } && IsInvariant(handle, loop) && writes.All(write => SyntaxFactory.AreEquivalent(BufferTypes.HandleOf(write)?.Value.Syntax, handle.Syntax)) ? handle : null;
+            BufferTypes.HandleOf(call) is { Value: { } handle } && handle.IsInvariantIn(loop) && writes.All(write => SyntaxFactory.AreEquivalent(BufferTypes.HandleOf(write)?.Value.Syntax, handle.Syntax)) ? handle : null;
 
         /// <summary>The loop, the buffer and, if it is the same in each iteration, the handle.</summary>
         public ImmutableArray<Location> Locations =>

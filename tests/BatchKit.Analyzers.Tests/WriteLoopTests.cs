@@ -4,6 +4,22 @@ namespace BatchKit.Analyzers.Tests;
 
 public sealed class WriteLoopTests
 {
+    private const string Heroes = """
+        private sealed class Hero(OutputHandle handle, IOutputBuffer output)
+        {
+            public OutputHandle Handle => handle;
+            public OutputHandle Own { get; } = handle;
+            public IOutputBuffer Output => output;
+            public List<string> Items { get; } = [];
+            public bool IsAlive { get; set; }
+            public string Tell(string text) => text;
+        }
+
+        private IOutputBuffer Output => output;
+
+        private static bool IsThere(Hero hero) => hero is not null;
+        """;
+
     [Theory]
     [InlineData("foreach (var item in items) output.{|BK0002:Write|}(player, item);")]
     [InlineData("foreach (var item in items) output.{|BK0002:Write|}(player, $\"{item}\\r\\n\");")]
@@ -60,6 +76,39 @@ public sealed class WriteLoopTests
     [InlineData("private void Run((OutputHandle, string)[] pairs) { OutputHandle next; string text; for (var i = 0; i < pairs.Length; i++) { (next, text) = pairs[i]; output.Write(next, text); } }")]
     [InlineData("private sealed record Hero(OutputHandle Handle); private void Run(Hero? hero) { foreach (var item in items) { if (hero is null) break; output.Write(hero.Handle, item); } }")]
     public Task A_loop_whose_handle_changes_is_not_reported(string members) => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>(members);
+
+    [Theory]
+    [InlineData("foreach (var item in items) if (output is not null) output.Write(player, item);")]
+    [InlineData("foreach (var item in items) { if (this.Output == null) continue; Output.Write(player, item); }")]
+    [InlineData("foreach (var item in items) if ((object)output != null) output.Write(player, item);")]
+    [InlineData("foreach (var item in items) if (target.HasValue) output.Write(target.Value, item);")]
+    [InlineData("foreach (var item in items) if (target is not null) output.Write((OutputHandle)target, item);")]
+    [InlineData("foreach (var item in items) if (player != default) output.Write(player, item);")]
+    [InlineData("foreach (var item in items) if (!player.IsNone) output.Write(player, item);")]
+    [InlineData("foreach (var item in items) if (player is { IsNone: false }) output.Write(player, item);")]
+    [InlineData("foreach (var item in hero?.Items ?? []) output.Write(hero.Handle, item);")]
+    [InlineData("foreach (var item in items) if (hero?.IsAlive == true) output.Write(hero.Handle, item);")]
+    [InlineData("foreach (var item in items) if (hero?.Output is { } own) hero.Output.Write(player, item);")]
+    [InlineData("foreach (var item in items) if (IsThere(hero)) output.Write(hero.Handle, item);")]
+    [InlineData("foreach (var item in items) if (!ReferenceEquals(hero, null)) output.Write(hero.Handle, item);")]
+    [InlineData("foreach (var item in items) switch (hero) { case null: break; default: output.Write(hero.Handle, item); break; }")]
+    [InlineData("foreach (var item in items) if (!string.IsNullOrEmpty(room)) output.Write(OutputHandle.Named(room), item);")]
+    [InlineData("foreach (var item in items) if (room.Length > 0) output.Write(OutputHandle.Named(room), item);")]
+    [InlineData("foreach (var item in items) if (number > 0) output.Write(OutputHandle.Connection(number), item);")]
+    public Task A_loop_that_asks_whether_its_handle_or_buffer_is_there_is_not_reported(string loop) => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>(
+        $"{Heroes} private void Run(Hero hero, OutputHandle? target, string room, long number) {{ {loop} }}");
+
+    [Theory]
+    [InlineData("foreach (var item in items) output.{|BK0002:Write|}(hero.Handle, hero.Tell(item));")]
+    [InlineData("foreach (var item in items) if (hero.IsAlive) output.{|BK0002:Write|}(hero.Handle, item);")]
+    [InlineData("foreach (var item in hero.Items) output.{|BK0002:Write|}(hero.Own, item);")]
+    [InlineData("foreach (var item in items) if (player != hero.Handle) output.{|BK0002:Write|}(player, item);")]
+    [InlineData("foreach (var item in items) if (!output.{|BK0002:TryWrite|}(hero.Handle, hero.Tell(item))) break;")]
+    [InlineData("foreach (var item in items) if (!typed.{|BK0002:TryWrite|}(hero.Handle, hero)) break;")]
+    [InlineData("foreach (var item in items) output.{|BK0002:Write|}(OutputHandle.Named(room), $\"{room}: {item}\");")]
+    [InlineData("if (hero is null) return; foreach (var item in items) output.{|BK0002:Write|}(hero.Handle, item);")]
+    public Task A_loop_that_asks_or_changes_something_else_is_reported(string loop) => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>(
+        $"{Heroes} private void Run(Hero hero, string room) {{ {loop} }}");
 
     [Fact]
     public Task A_method_that_is_handed_its_scope_is_not_reported() =>

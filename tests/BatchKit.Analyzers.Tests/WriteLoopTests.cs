@@ -17,6 +17,10 @@ public sealed class WriteLoopTests
 
         private IOutputBuffer Output => output;
 
+        private IOutputBuffer Opened => output ?? throw new InvalidOperationException();
+
+        private bool IsOpen => output is not null;
+
         private static bool IsThere(Hero hero) => hero is not null;
         """;
 
@@ -75,6 +79,11 @@ public sealed class WriteLoopTests
     [InlineData("private void Run(System.Data.IDataReader rows) { while (rows.Read()) output.Write(OutputHandle.Named((string)rows[\"name\"]), \"x\"); }")]
     [InlineData("private void Run((OutputHandle, string)[] pairs) { OutputHandle next; string text; for (var i = 0; i < pairs.Length; i++) { (next, text) = pairs[i]; output.Write(next, text); } }")]
     [InlineData("private sealed record Hero(OutputHandle Handle); private void Run(Hero? hero) { foreach (var item in items) { if (hero is null) break; output.Write(hero.Handle, item); } }")]
+    [InlineData("private OutputHandle _next; private void Turn() => _next = player; private void Run() { foreach (var item in items) { output.Write(_next, item); Turn(); } }")]
+    [InlineData("private OutputHandle _next; private OutputHandle Next => _next; private void Turn() => _next = player; private void Run() { foreach (var item in items) { output.Write(Next, item); Turn(); } }")]
+    [InlineData("private void Turn() => player = OutputHandle.Named(\"next\"); private void Run() { foreach (var item in items) { output.Write(player, item); Turn(); } }")]
+    [InlineData("private int _turn; private OutputHandle Next => OutputHandle.Named(items[_turn++]); private void Run() { foreach (var item in items) output.Write(Next, item); }")]
+    [InlineData("private sealed class Hero(OutputHandle handle) { public OutputHandle Handle { get; private set; } = handle; public void Turn() => Handle = default; } private void Run(Hero hero) { foreach (var item in items) { output.Write(hero.Handle, item); hero.Turn(); } }")]
     public Task A_loop_whose_handle_changes_is_not_reported(string members) => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>(members);
 
     [Theory]
@@ -94,6 +103,7 @@ public sealed class WriteLoopTests
     [InlineData("foreach (var item in items) switch (hero) { case null: break; default: output.Write(hero.Handle, item); break; }")]
     [InlineData("foreach (var item in items) if (!string.IsNullOrEmpty(room)) output.Write(OutputHandle.Named(room), item);")]
     [InlineData("foreach (var item in items) if (room.Length > 0) output.Write(OutputHandle.Named(room), item);")]
+    [InlineData("foreach (var item in items) if (IsOpen) Opened.Write(player, item);")]
     [InlineData("foreach (var item in items) if (number > 0) output.Write(OutputHandle.Connection(number), item);")]
     public Task A_loop_that_asks_whether_its_handle_or_buffer_is_there_is_not_reported(string loop) => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>(
         $"{Heroes} private void Run(Hero hero, OutputHandle? target, string room, long number) {{ {loop} }}");
@@ -106,9 +116,10 @@ public sealed class WriteLoopTests
     [InlineData("foreach (var item in items) if (!output.{|BK0002:TryWrite|}(hero.Handle, hero.Tell(item))) break;")]
     [InlineData("foreach (var item in items) if (!typed.{|BK0002:TryWrite|}(hero.Handle, hero)) break;")]
     [InlineData("foreach (var item in items) output.{|BK0002:Write|}(OutputHandle.Named(room), $\"{room}: {item}\");")]
+    [InlineData("foreach (var item in items) { output.{|BK0002:Write|}(_last, item); Count(); }")]
     [InlineData("if (hero is null) return; foreach (var item in items) output.{|BK0002:Write|}(hero.Handle, item);")]
     public Task A_loop_that_asks_or_changes_something_else_is_reported(string loop) => AnalyzerCheck.ReportsInMembersAsync<WriteLoopAnalyzer>(
-        $"{Heroes} private void Run(Hero hero, string room) {{ {loop} }}");
+        $"{Heroes} private OutputHandle _last; private int _count; private void Count() => _count++; private void Run(Hero hero, string room) {{ {loop} }}");
 
     [Fact]
     public Task A_method_that_is_handed_its_scope_is_not_reported() =>

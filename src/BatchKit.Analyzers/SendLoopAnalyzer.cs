@@ -56,11 +56,28 @@ internal sealed class SendLoopAnalyzer : DiagnosticAnalyzer
         var send = known.TryGetValue(call.TargetMethod.Name, out var sends) && receiver is not null ? sends.FirstOrDefault(known => receiver.IsOrImplements(known.Client)).Send : null;
         if (send is null && hubClients is not null && IsTypedSend(call, hubClients))
             send = ToTypedClients;
-        if (send is null || BulkLoop.Around(call, alsoInTasks: true) is not { } loop || (send.IsHeldByScopes && buffers is not null && loop.IsInScope()))
+        if (send is null || BulkLoop.Around(call, alsoInTasks: true) is not { } loop || (send.IsHeldByScopes ? buffers is not null && loop.IsInScope() : IsClientOfIteration(call, loop)))
             return;
 
         var write = buffers is null ? null : WriteLoopAnalyzer.FindUnscopedWrite(loop, buffers, call);
         context.ReportDiagnostic(Diagnostic.Create(Rules.SendLoop, call.NameLocation(), write?.Locations, properties: null, call.TargetMethod.Name, send.Advice));
+    }
+
+    // One message to each of several clients, which no batch puts together.
+    private static bool IsClientOfIteration(IInvocationOperation call, IOperation loop)
+    {
+        var client = call.Receiver()?.DescendantsAndSelf() ?? [];
+        var functions = new List<ISymbol>();
+        for (var (inner, outer) = ((IOperation)call, call.Parent); outer is not null && inner != loop && inner is not ILocalFunctionOperation; (inner, outer) = (outer, outer.Parent))
+        {
+            if (outer is IConditionalAccessOperation access && access.WhenNotNull == inner)
+                client = client.Concat(access.Operation.DescendantsAndSelf());
+            if (((outer as IAnonymousFunctionOperation)?.Symbol ?? (outer as ILocalFunctionOperation)?.Symbol) is { } function)
+                functions.Add(function);
+        }
+
+        return client.Select(static part => part is ILocalReferenceOperation local ? local.Local : (part as IParameterReferenceOperation)?.Parameter as ISymbol).OfType<ISymbol>()
+            .Any(variable => functions.Contains(variable.ContainingSymbol, SymbolEqualityComparer.Default) || variable.DeclaringSyntaxReferences.Any(declared => loop.Syntax.Span.Contains(declared.Span)));
     }
 
     /// <summary>A call of a hub's own interface for its clients, which sends: one that asks returns a value.</summary>

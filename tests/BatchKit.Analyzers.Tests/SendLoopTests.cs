@@ -72,6 +72,22 @@ public sealed class SendLoopTests
     public Task A_loop_that_sends_once_or_waits_is_not_reported(string loop) => AnalyzerCheck.ReportsAsync<SendLoopAnalyzer>(loop);
 
     [Theory]
+    [InlineData("foreach (var client in clients) await client.PublishStringAsync(\"said\", \"\");")]
+    [InlineData("foreach (var client in clients) await (client?.PublishStringAsync(\"said\", \"\") ?? Task.FromResult<MqttClientPublishResult>(null));")]
+    [InlineData("foreach (var name in items) await busses[name].Publish(items);")]
+    [InlineData("foreach (var pair in busses) await pair.Value.Publish(items);")]
+    [InlineData("foreach (var item in items) { await using var own = await connection.CreateChannelAsync(); await own.BasicPublishAsync(\"\", item, new byte[1]); }")]
+    [InlineData("await Task.WhenAll(clients.Select(client => client.PublishStringAsync(\"said\", \"\")));")]
+    [InlineData("await Task.WhenAll(from client in clients select client.PublishStringAsync(\"said\", \"\"));")]
+    [InlineData("await Task.WhenAll(clients.Select(client => Task.Run(() => client.PublishStringAsync(\"said\", \"\"))));")]
+    [InlineData("await Parallel.ForEachAsync(clients, async (client, stop) => await client.PublishStringAsync(\"said\", \"\"));")]
+    [InlineData("await Task.WhenAll(clients.Select(SendAsync)); Task SendAsync(IMqttClient client) => client.PublishStringAsync(\"said\", \"\");")]
+    [InlineData("foreach (var client in clients) foreach (var item in items) await client.{|BK0001:PublishStringAsync|}(item, \"\");")]
+    [InlineData("Action<IMqttClient> tell = async client => { foreach (var item in items) await client.{|BK0001:PublishStringAsync|}(item, \"\"); };")]
+    public Task A_loop_over_several_clients_is_not_reported(string loop) => AnalyzerCheck.ReportsInMembersAsync<SendLoopAnalyzer>(
+        $"private async Task Run(List<IMqttClient> clients, Dictionary<string, IBus> busses, IConnection connection) {{ {loop} }}");
+
+    [Theory]
     [InlineData("await hub.Clients.Group(\"hall\").SendAsync(\"said\", item);")]
     [InlineData("await typedHub.Clients.Group(\"hall\").Said(item);")]
     [InlineData("await bus.{|BK0001:Publish|}(item);")]

@@ -1,4 +1,6 @@
 using System.Globalization;
+using System.Net;
+using System.Net.Sockets;
 using BatchKit.TestServers.Network;
 
 namespace BatchKit.Bench.Tests;
@@ -51,6 +53,23 @@ public sealed class RunErrorTests : IDisposable
         Assert.StartsWith($"{option}: ", run.Errors, StringComparison.Ordinal);
         Assert.Contains($"127.0.0.1:{port} can't be ", run.Errors, StringComparison.Ordinal);
         Assert.Single(run.Errors.Trim().Split('\n'));
+    }
+
+    [Fact]
+    public async Task An_MQTT_server_that_accepts_and_never_answers_ends_with_1_and_is_named_with_its_option()
+    {
+        using var silent = new TcpListener(IPAddress.Loopback, 0);
+        silent.Start();
+        var server = $"{silent.LocalEndpoint}";
+
+        var runs = await Task.WhenAll(new[] { "mqtt", "mqtts" }.Select(scheme => BenchRun.RunAsync(_scratch.Folder, "run", "mqtt", "--server", $"{scheme}://{server}")));
+
+        Assert.All(runs, run =>
+        {
+            Assert.True(run.ExitCode == 1, run.Text);
+            Assert.StartsWith($"--server: the broker at {server} can't be used: ", run.Errors, StringComparison.Ordinal);
+            Assert.Single(run.Errors.Trim().Split('\n'));
+        });
     }
 
     [Fact]

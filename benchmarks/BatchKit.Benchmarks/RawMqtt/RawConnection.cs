@@ -8,6 +8,9 @@ namespace BatchKit.Benchmarks.RawMqtt;
 /// <summary>An MQTT 5 connection as bare as it gets: a blocking socket.</summary>
 internal sealed class RawConnection : IDisposable
 {
+    /// <summary>How long a server may be silent before it has answered.</summary>
+    internal const int HandshakeMilliseconds = 10_000;
+
     private const byte ServerKeepAliveProperty = 0x13;
     private const byte ReceiveMaximumProperty = 0x21;
     private const byte TopicAliasMaximumProperty = 0x22;
@@ -21,9 +24,11 @@ internal sealed class RawConnection : IDisposable
         if (PublishTarget.IsSecure)
             _relay = new TlsRelay(PublishTarget.Host, port);
         _socket = _relay?.Socket ?? Connect(port);
+        _socket.ReceiveTimeout = HandshakeMilliseconds;
         Descriptor = (int)_socket.SafeHandle.DangerousGetHandle();
         Write(RawPackets.Connect($"raw-{Guid.NewGuid():N}", PublishTarget.UserName, PublishTarget.Password));
         ReadConnack(ReadPacket());
+        _socket.ReceiveTimeout = 0;
     }
 
     public int Descriptor { get; }

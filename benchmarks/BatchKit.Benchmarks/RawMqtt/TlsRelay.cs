@@ -16,6 +16,7 @@ internal sealed class TlsRelay : IDisposable
     public TlsRelay(string host, int port)
     {
         _server.Connect(host, port);
+        _server.ReceiveTimeout = RawConnection.HandshakeMilliseconds;
         _secure = new SslStream(_server.GetStream(), leaveInnerStreamOpen: false, static (_, certificate, _, errors) => BrokerCertificate.IsTrusted(certificate, errors));
         _secure.AuthenticateAsClient(host);
         using var listener = new TcpListener(IPAddress.Loopback, 0);

@@ -7,10 +7,13 @@ using BatchKit.Benchmarks.EchoServers;
 using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.FanoutServers;
 using BatchKit.Benchmarks.Gates;
+using BatchKit.Benchmarks.Measuring;
 using BatchKit.Benchmarks.Publish;
 using BatchKit.Benchmarks.RawMqtt;
 using BatchKit.Benchmarks.Rhythm;
 using BatchKit.Benchmarks.RhythmWays;
+using BatchKit.TestServers.Mosquitto;
+using BatchKit.TestServers.Postgres;
 using BatchKit.TestServers.RabbitMQ;
 using Npgsql;
 
@@ -63,7 +66,7 @@ internal static class RunCommand
             "--server", "A broker, as mqtt://user:password@host:port, or mqtts:// for TLS. Messages go to its topics bench/#. The installed Mosquitto is started when left out.", "mqtt", "mqtts");
         var clients = ParsedOptions.Number("--clients", "Clients that publish side by side, 1 to 1,000; 1 when left out. The paced rows have one.", 1, 1_000);
         var authority = new Option<string?>("--ca-file") { Description = "The authority of the broker's certificate, as a file; the system's when left out.", HelpName = "file" };
-        var command = new Command("mqtt", "Messages to an MQTT broker and on to a subscriber, by the way they are published.") { size, count, clients, address, authority, Rounds, Out };
+        var command = new Command("mqtt", "Messages to an MQTT broker and on to a subscriber, by the way they are published. Needs Linux.") { size, count, clients, address, authority, Rounds, Out };
         command.SetAction((parsed, _) =>
         {
             var (bytes, messages, server) = (parsed.GetValue(size) ?? PublishShape.DefaultPayloadBytes, parsed.GetValue(count) ?? 20_000, parsed.GetValue(address));
@@ -72,8 +75,7 @@ internal static class RunCommand
             if (file is not null && !File.Exists(file))
                 throw new UsageException($"There is no file {file}: give --ca-file a certificate as PEM or DER.");
             RunSettings.Set(bytes, messages, publishers, server, file);
-            if (MqttBenchmarks.WhyUnfit is { } reason)
-                throw new UsageException(server is null ? $"{reason}. Or name a broker with --server." : $"{reason}.");
+            RequireLinuxAnd(server is null ? MosquittoServer.WhyNotInstalled : null, "Or name a broker with --server.");
             if (server is not null)
                 NamedServers.ReachMqtt(address.Name, server);
             return RunAsync("mqtt", $"{messages} messages of {bytes} B by {publishers} {(publishers == 1 ? "client" : "clients")}", parsed, static suite => suite, new MqttBenchmarks { IsOneBroker = true });
@@ -129,10 +131,9 @@ internal static class RunCommand
         {
             var (bytes, tasks, database) = (parsed.GetValue(size) ?? TaskPayload.DefaultBytes, parsed.GetValue(count), parsed.GetValue(connection));
             RunSettings.Set(bytes, tasks ?? 0);
+            RequireLinuxAnd(database is null ? PostgresServer.WhyNotInstalled : null, "Or name a database with --connection.");
             if (database is not null)
                 await NamedServers.RequireEmptyDatabaseAsync(connection.Name, database, RhythmStage.Schemas, cancellationToken);
-            else if (RhythmBenchmarks.WhyUnfit is { } reason)
-                throw new UsageException($"{reason} Or name a database with --connection.");
             try
             {
                 return await RunAsync("rhythm", $"tasks of {bytes} B", parsed, static suite => suite, new RhythmBenchmarks { IsOneServer = true, ConnectionString = database, Tasks = tasks });
@@ -143,6 +144,13 @@ internal static class RunCommand
             }
         });
         return command;
+    }
+
+    // A server that one names makes no difference to another system.
+    private static void RequireLinuxAnd(string? whyMissing, string otherwise)
+    {
+        if ((Machine.WhyUnfit ?? (whyMissing is null ? null : $"{whyMissing} {otherwise}")) is { } reason)
+            throw new UsageException(reason);
     }
 
     private static async Task<int> RunAsync(string name, string settings, ParseResult parsed, Func<GateSuite, GateSuite> change, ISuiteRunner runner)

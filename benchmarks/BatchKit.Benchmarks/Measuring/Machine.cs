@@ -9,13 +9,13 @@ internal static class Machine
     private const int OwnFiles = 300;
 
     /// <summary>Why the suites' load can't run here; null when it can.</summary>
-    public static string? WhyUnfit => OperatingSystem.IsLinux() ? null : "the load's processes read with epoll, which only Linux has";
+    public static string? WhyUnfit => OperatingSystem.IsLinux() ? null : "It needs Linux: the load's processes read with epoll.";
 
     /// <exception cref="InvalidOperationException">A process here may not have so many connections.</exception>
     public static void Require(int connections)
     {
-        if (WhyUnfit is not null)
-            throw new InvalidOperationException($"{WhyUnfit}.");
+        if (WhyUnfit is { } reason)
+            throw new InvalidOperationException(reason);
         var limit = File.ReadLines("/proc/self/limits").First(line => line.StartsWith("Max open files", StringComparison.Ordinal))
             .Split(' ', StringSplitOptions.RemoveEmptyEntries)[4];
         if (long.TryParse(limit, CultureInfo.InvariantCulture, out var files) && files < connections + OwnFiles)

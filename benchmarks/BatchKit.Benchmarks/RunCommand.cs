@@ -70,6 +70,8 @@ internal static class RunCommand
         command.SetAction((parsed, _) =>
         {
             var (bytes, messages, server) = (parsed.GetValue(size) ?? PublishShape.DefaultPayloadBytes, parsed.GetValue(count) ?? 20_000, parsed.GetValue(address));
+            if (server?.UserInfo.StartsWith(':') == true)
+                throw new UsageException($"{address.Name}: a password needs a user name, as in mqtt://user:password@host.");
             server = server is { Port: < 0 } ? new UriBuilder(server) { Port = server.Scheme == "mqtts" ? MqttTlsPort : MqttPort }.Uri : server;
             var (publishers, file) = (parsed.GetValue(clients) ?? 1, parsed.GetValue(authority));
             if (file is not null && !File.Exists(file))

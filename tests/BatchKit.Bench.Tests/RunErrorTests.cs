@@ -28,6 +28,7 @@ public sealed class RunErrorTests : IDisposable
     [InlineData("--connection must be a connection string as Host=localhost;Username=me;Database=empty: ", "rhythm", "--connection", "Username=me")]
     [InlineData("--rabbitmq must be an address as amqp://user:password@host:port/vhost: ", "dolist", "--rabbitmq", "amqp://localhost/one/two")]
     [InlineData("100000 messages of 1000 bytes are more than the 8388608 bytes that a list may have.", "dolist", "--count", "100000", "--size", "1000")]
+    [InlineData("--server: a password needs a user name, as in mqtt://user:password@host.", "mqtt", "--server", "mqtt://:secret@localhost")]
     [InlineData("Required command was not provided.")]
     public async Task A_wrong_option_ends_with_2(string error, params string[] arguments)
     {
@@ -53,6 +54,15 @@ public sealed class RunErrorTests : IDisposable
         Assert.StartsWith($"{option}: ", run.Errors, StringComparison.Ordinal);
         Assert.Contains($"127.0.0.1:{port} can't be ", run.Errors, StringComparison.Ordinal);
         Assert.Single(run.Errors.Trim().Split('\n'));
+    }
+
+    [Fact]
+    public async Task A_broker_that_cannot_be_found_is_named_with_the_port_that_it_would_have()
+    {
+        var run = await BenchRun.RunAsync(_scratch.Folder, "run", "dolist", "--rabbitmq", "amqp://batchkit.invalid");
+
+        Assert.True(run.ExitCode == 1, run.Text);
+        Assert.StartsWith("--rabbitmq: RabbitMQ at batchkit.invalid:5672 can't be used: ", run.Errors, StringComparison.Ordinal);
     }
 
     [Fact]

@@ -24,7 +24,7 @@ internal static class NamedServers
         }
         catch (BrokerUnreachableException unreachable)
         {
-            throw new InvalidOperationException($"{option}: RabbitMQ at {address.Host}:{address.Port} can't be used: {(unreachable.InnerException ?? unreachable).Message}", unreachable);
+            throw new InvalidOperationException($"{option}: RabbitMQ at {BrokerAddress.From(address).Host} can't be used: {(unreachable.InnerException ?? unreachable).Message}", unreachable);
         }
 
         Environment.SetEnvironmentVariable(RabbitMqServer.AddressVariable, address.ToString());

@@ -11,6 +11,9 @@ internal static class CompareCommand
     private const double SlowerAbove = 1.03;
     private const int DefaultRounds = 10;
 
+    // Here, and not beside the checkouts, which are gone when somebody reads what failed.
+    private static readonly string Results = Path.Combine("BenchmarkDotNet.Artifacts", "compare");
+
     private static readonly Argument<string> Before = new("before") { Description = "A commit, tag or branch: what is compared with." };
 
     private static readonly Argument<string> After = new("after") { Description = "The commit, tag or branch that may have become slower." };
@@ -59,7 +62,7 @@ internal static class CompareCommand
             var project = named ?? FindProject(after.Folder);
             var passed = parsed.GetValue(Passed)!;
             var comparison = new Comparison(
-                Open(before, project, passed), Open(after, project, passed), Path.Combine(scratch.FullName, "results"), parsed.GetValue(Filters)!);
+                Open(before, project, passed), Open(after, project, passed), Results, parsed.GetValue(Filters)!);
             await comparison.RunAsync(parsed.GetValue(Rounds) ?? DefaultRounds, cancellationToken);
             return Write(comparison.Ratios, $"{after.Commit[..10]} / {before.Commit[..10]}");
         }

@@ -99,6 +99,21 @@ public sealed class ProjectTests
     }
 
     [Fact]
+    public async Task What_a_comparison_says_of_its_output_is_there_to_read()
+    {
+        using var repository = await BenchRepository.CreateAsync();
+        repository.WriteProgram(milliseconds: 1, passesArguments: false);
+        await repository.CommitAsync("deaf");
+
+        var run = await CompareAsync(repository, "HEAD", "HEAD");
+
+        var folder = repository.In("BenchmarkDotNet.Artifacts", "compare", "before-1");
+        Assert.True(run.ExitCode == 2, run.Text);
+        Assert.Contains($"wrote no report to {folder}; its output is there.", run.Errors, StringComparison.Ordinal);
+        Assert.True(File.Exists(Path.Combine(folder, "output.txt")), run.Text);
+    }
+
+    [Fact]
     public async Task After_a_Ctrl_C_no_worktree_and_no_program_is_left()
     {
         using var repository = await BenchRepository.CreateAsync();

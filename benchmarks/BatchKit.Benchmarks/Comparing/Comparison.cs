@@ -33,6 +33,9 @@ internal sealed class Comparison(BenchmarkProject before, BenchmarkProject after
         }
     }
 
+    /// <summary>A time after by the one before; null when only one of them is zero, as an empty method's is.</summary>
+    internal static double? RatioOf(double before, double after) => before.Equals(after) ? 1 : before > 0 && after > 0 ? after / before : null;
+
     private Task<ReportFolder> RunAsync(BenchmarkProject project, string name, int round, CancellationToken cancellationToken) =>
         project.RunAsync(filters, Path.Combine(artifacts, $"{name}-{round}"), cancellationToken);
 
@@ -41,9 +44,15 @@ internal sealed class Comparison(BenchmarkProject before, BenchmarkProject after
     {
         foreach (var name in young.Rows.Select(static row => row.Name).Intersect(old.Rows.Select(static row => row.Name), StringComparer.Ordinal))
         {
+            if (RatioOf(old.ReadingOf(name)[Gates.GateMetric.Time], young.ReadingOf(name)[Gates.GateMetric.Time]) is not { } ratio)
+            {
+                Console.Error.WriteLine($"left out of this round {name}: one of its times is 0");
+                continue;
+            }
+
             if (!_ratios.TryGetValue(name, out var ratios))
                 _ratios[name] = ratios = [];
-            ratios.Add(young.ReadingOf(name)[Gates.GateMetric.Time] / old.ReadingOf(name)[Gates.GateMetric.Time]);
+            ratios.Add(ratio);
         }
     }
 }

@@ -180,6 +180,23 @@ public sealed partial class DocumentTests
         Assert.All(names, name => Assert.Contains($"`{name}`", explained, StringComparison.Ordinal));
     }
 
+    // A broker or database without a password, on every address of a machine, is everybody's.
+    [Fact]
+    public void A_container_that_a_page_starts_has_a_version_and_is_reached_from_this_machine_only()
+    {
+        var lines = from path in Documents
+                    from line in File.ReadLines(path)
+                    where line.TrimStart().StartsWith("docker run ", StringComparison.Ordinal)
+                    select $"{Path.GetRelativePath(Repository.Root, path)}: {line.TrimStart()}";
+
+        var all = lines.ToArray();
+        Assert.NotEmpty(all);
+        Assert.Empty(all.Where(line => !LocalContainer.IsMatch(line)));
+    }
+
+    [GeneratedRegex(@": docker run( --(detach|rm)| --publish 127\.0\.0\.1:\d+:\d+| --env \S+)+ [\w./-]+:[\w.-]+( |$)", RegexOptions.ExplicitCapture, 10_000)]
+    private static partial Regex LocalContainer { get; }
+
     [GeneratedRegex(@"(<!-- from (?<source>\S+) -->\s*)?^```csharp\n(?<code>.*?)^```$", RegexOptions.ExplicitCapture | RegexOptions.Multiline | RegexOptions.Singleline, 10_000)]
     private static partial Regex CodeBlock { get; }
 

@@ -8,6 +8,7 @@ using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
+using RabbitMQ.Client;
 
 namespace BatchKit.Benchmarks.OverBatchKit;
 
@@ -18,9 +19,11 @@ internal sealed class BatchKitEnds : IAsyncDisposable
 
     private readonly IHost _sender;
     private readonly IHost _receiver;
+    private readonly string? _prefix;
 
-    private BatchKitEnds(IHost sender, IHost receiver, Arrival arrival)
+    private BatchKitEnds(IHost sender, IHost receiver, Arrival arrival, string? prefix)
     {
+        _prefix = prefix;
         _sender = sender;
         _receiver = receiver;
         Arrival = arrival;
@@ -39,7 +42,7 @@ internal sealed class BatchKitEnds : IAsyncDisposable
         var address = BrokerAddress.From(await Broker.GetRabbitMqAsync());
         var prefix = $"benchmark.{Guid.NewGuid():N}";
         return await StartAsync(
-            sender => sender.UseRabbitMq(Configure), (receiver, consumer) => receiver.ReceiveFromRabbitMq(_ => consumer, Configure));
+            sender => sender.UseRabbitMq(Configure), (receiver, consumer) => receiver.ReceiveFromRabbitMq(_ => consumer, Configure), prefix);
 
         void Configure(RabbitMqOptions options)
         {
@@ -57,7 +60,7 @@ internal sealed class BatchKitEnds : IAsyncDisposable
         var address = BrokerAddress.From(await Broker.GetRabbitMqAsync());
         var prefix = $"benchmark.{Guid.NewGuid():N}";
         return await StartAsync(
-            sender => sender.UseMassTransit(Configure), (receiver, consumer) => receiver.ReceiveFromMassTransit(_ => consumer, Configure));
+            sender => sender.UseMassTransit(Configure), (receiver, consumer) => receiver.ReceiveFromMassTransit(_ => consumer, Configure), prefix);
 
         void Configure(MassTransitOptions options)
         {
@@ -87,15 +90,17 @@ internal sealed class BatchKitEnds : IAsyncDisposable
         await _receiver.StopAsync();
         _sender.Dispose();
         _receiver.Dispose();
+        if (_prefix is not null)
+            await DeleteTopologyAsync(_prefix);
     }
 
-    private static async Task<BatchKitEnds> StartAsync(Action<BatchKitBuilder> send, Action<BatchKitBuilder, IBatchTransport> receive)
+    private static async Task<BatchKitEnds> StartAsync(Action<BatchKitBuilder> send, Action<BatchKitBuilder, IBatchTransport> receive, string? prefix = null)
     {
         var arrival = new Arrival();
         var consumer = new ArrivalTransport(arrival);
         var receiver = await StartHostAsync(ReceiverNode, builder => receive(builder.UseLocal(_ => consumer), consumer));
         var sender = await StartHostAsync(node: 1, send);
-        return new BatchKitEnds(sender, receiver, arrival);
+        return new BatchKitEnds(sender, receiver, arrival, prefix);
     }
 
     private static async Task<IHost> StartHostAsync(int node, Action<BatchKitBuilder> configure)
@@ -116,6 +121,17 @@ internal sealed class BatchKitEnds : IAsyncDisposable
         using var deadline = new CancellationTokenSource(TimeSpan.FromSeconds(30));
         while ((await checks.CheckHealthAsync(deadline.Token)).Status != HealthStatus.Healthy)
             await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
+    }
+
+    // Exchanges and a queue stay for processes that come back. None has this prefix again, and the broker is the user's.
+    private static async Task DeleteTopologyAsync(string prefix)
+    {
+        await using var connection = await new ConnectionFactory { Uri = await Broker.GetRabbitMqAsync() }.CreateConnectionAsync();
+        await using var channel = await connection.CreateChannelAsync();
+        var node = $"{prefix}.node.{ReceiverNode}";
+        await channel.QueueDeleteAsync(node);
+        await channel.ExchangeDeleteAsync(node);
+        await channel.ExchangeDeleteAsync($"{prefix}.direct");
     }
 }
 

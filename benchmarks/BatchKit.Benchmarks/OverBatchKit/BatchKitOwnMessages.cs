@@ -22,7 +22,7 @@ internal sealed class BatchKitOwnMessages(MassTransitEnds ends, IHost sender) : 
         var builder = Host.CreateEmptyApplicationBuilder(settings: null);
         builder.Logging.SetMinimumLevel(LogLevel.Warning);
         builder.Services.AddOptions<MassTransitHostOptions>().Configure(options => options.WaitUntilStarted = true);
-        builder.Services.AddMassTransit(setup => setup.UsingRabbitMq((_, bus) => bus.Host(address)));
+        builder.Services.AddMassTransit(setup => setup.UsingRabbitMq((_, bus) => MassTransitEnds.Connect(bus, address)));
         builder.Services.AddBatchKit().UseMassTransit<Payload>(batch => new Payload(batch.Payload.ToArray()));
         var sender = builder.Build();
         await sender.StartAsync();

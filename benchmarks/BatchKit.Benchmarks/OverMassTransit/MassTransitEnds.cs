@@ -17,19 +17,26 @@ internal sealed class MassTransitEnds(bool isOrdered) : IDolistEnds
     {
         var address = await Broker.GetRabbitMqAsync();
         var ends = new MassTransitEnds(isOrdered);
-        ends._sender = Bus.Factory.CreateUsingRabbitMq(bus => bus.Host(address));
+        ends._sender = Bus.Factory.CreateUsingRabbitMq(bus => Connect(bus, address));
         ends._receiver = Bus.Factory.CreateUsingRabbitMq(bus =>
         {
-            bus.Host(address);
+            Connect(bus, address);
             bus.ReceiveEndpoint($"benchmark.{Guid.NewGuid():N}", endpoint =>
             {
-                endpoint.QueueExpiration = TimeSpan.FromMinutes(1);
+                endpoint.AutoDelete = true;
                 ends.Consume(endpoint);
             });
         });
         await ends._receiver.StartAsync();
         await ends._sender.StartAsync();
         return ends;
+    }
+
+    /// <summary>Sets a broker up so that nothing of <see cref="Payload"/> stays there.</summary>
+    public static void Connect(IRabbitMqBusFactoryConfigurator bus, Uri address)
+    {
+        bus.Host(address);
+        bus.Publish<Payload>(static topology => topology.AutoDelete = true);
     }
 
     public static async Task<MassTransitEnds> StartInMemoryAsync()

@@ -82,7 +82,7 @@ internal static class AdapterServices
     public static HealthCheckResult Evaluate(HealthCheckContext context, string? sending, string? receiving, BatchReceiverStatistics? receiver, string? observers)
     {
         var statistics = receiver ?? default;
-        observers ??= statistics.ObserverFaults == 0 ? null : $"Loggers, listeners or cancellation callbacks of the receiver threw {statistics.ObserverFaults} times.";
+        observers ??= statistics.ObserverFaults == 0 ? null : $"Loggers, listeners or callbacks of the receiver threw {statistics.ObserverFaults} times.";
         return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiving, statistics.ConsecutiveFailures, observers);
     }
 }

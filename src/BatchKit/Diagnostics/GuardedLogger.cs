@@ -19,7 +19,7 @@ internal sealed class ObserverFaults
 
     /// <summary>A human-readable sentence on what was thrown, with the exception's type but without its message; null while nothing was thrown.</summary>
     public string? Description => this is { Count: > 0 and var count, Last: { } last }
-        ? $"Loggers, listeners or cancellation callbacks threw {count} times, last {FailureText.CauseOf(last).GetType().Name}."
+        ? $"Loggers, listeners, routers or callbacks threw {count} times, last {FailureText.CauseOf(last).GetType().Name}."
         : null;
 
     /// <summary>Counts an exception.</summary>

@@ -17,7 +17,7 @@ public sealed class GuardedLoggerTests
         logger.Log(LogLevel.Error, new EventId(1), "state", exception: null, static (state, _) => state);
 
         Assert.Equal(3, faults.Count);
-        Assert.Equal("Loggers, listeners or cancellation callbacks threw 3 times, last IOException.", faults.Description);
+        Assert.Equal("Loggers, listeners, routers or callbacks threw 3 times, last IOException.", faults.Description);
     }
 
     [Fact]
@@ -52,7 +52,7 @@ public sealed class GuardedLoggerTests
             faults.Cancel(source);
 
         Assert.True(source.IsCancellationRequested);
-        Assert.Equal("Loggers, listeners or cancellation callbacks threw 1 times, last InvalidOperationException.", faults.Description);
+        Assert.Equal("Loggers, listeners, routers or callbacks threw 1 times, last InvalidOperationException.", faults.Description);
         Assert.IsType<InvalidOperationException>(faults.Last?.GetBaseException());
     }
 }

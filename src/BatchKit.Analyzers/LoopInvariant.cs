@@ -64,7 +64,7 @@ internal static class LoopInvariant
         var type = variable.ContainingType;
         if (!loop.Descendants().OfType<IInvocationOperation>().Any(call => call.Instance is IInstanceReferenceOperation || SymbolEqualityComparer.Default.Equals(call.TargetMethod.ContainingType, type)))
             return false;
-        var names = getter.OfType<SimpleNameSyntax>().Select(static name => name.Identifier.ValueText).Concat([variable.Name]).ToImmutableHashSet();
+        var names = getter.OfType<SimpleNameSyntax>().Select(static name => name.Identifier.ValueText).Concat([variable.Name]).ToImmutableHashSet(StringComparer.Ordinal);
         return type.DeclaringSyntaxReferences.SelectMany(static declared => declared.GetSyntax().DescendantNodes()).Any(node =>
             Target(node) is { } target && target.DescendantNodesAndSelf().Any(part => part is SimpleNameSyntax name && names.Contains(name.Identifier.ValueText))
             && node.FirstAncestorOrSelf<ConstructorDeclarationSyntax>() is null);

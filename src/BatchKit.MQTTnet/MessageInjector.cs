@@ -89,10 +89,10 @@ internal sealed class MessageInjector(MqttServer server, string senderClientId, 
         {
             await injecting.WaitAsync(limit, timeProvider, cancellationToken).ConfigureAwait(false);
         }
-        catch (TimeoutException) when (!injecting.IsCompleted)
+        catch (TimeoutException exception) when (!injecting.IsCompleted)
         {
             Leave(injecting);
-            throw new TimeoutException($"A handler of the application's MQTT server has kept the message for longer than {limit}. The message is injected when that handler ends.");
+            throw new TimeoutException($"A handler of the application's MQTT server has kept the message for longer than {limit}. The message is injected when that handler ends.", exception);
         }
         catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
         {

@@ -86,11 +86,9 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         {
             _fault = "The broker has not answered the subscriptions yet.";
             var packets = SubscribePacket.Split(_supported, connection.Version, connection.Limits.MaxPacketBytes);
-            var answer = SubscribeNext();
+            var answer = packets.TryDequeue(out var first) ? Subscribe(first, connection, output, subscribed) : null;
             publisher?.Open(output);
-            return await RunAsync(connection, subscribed, answer, SubscribeNext, cancellationToken).ConfigureAwait(false);
-
-            Task<SubackPacket>? SubscribeNext() => packets.TryDequeue(out var packet) ? Subscribe(packet, connection, output, subscribed) : null;
+            return await RunAsync(connection, output, subscribed, answer, packets, cancellationToken).ConfigureAwait(false);
         }
         finally
         {
@@ -140,14 +138,14 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         return string.Create(CultureInfo.InvariantCulture, $"{code} (0x{(int)code:X2}).{says}");
     }
 
-    private async Task<string> RunAsync(MqttConnection connection, ISubscribedConnection subscribed, Task<SubackPacket>? answer, Func<Task<SubackPacket>?> subscribeNext,
-        CancellationToken cancellationToken)
+    private async Task<string> RunAsync(MqttConnection connection, PacketOutput output, ISubscribedConnection subscribed, Task<SubackPacket>? answer,
+        Queue<List<MqttSubscription>> others, CancellationToken cancellationToken)
     {
         // The first read may be delivered before the call returns, so the time counts from here.
         var start = timeProvider.GetTimestamp();
         var running = connection.RunAsync(subscribed, cancellationToken);
         var answers = new List<SubackPacket>();
-        for (; answer is not null; answer = subscribeNext())
+        for (; answer is not null; answer = others.TryDequeue(out var next) ? Subscribe(next, connection, output, subscribed) : null)
         {
             await AwaitAnswerAsync(connection, start, answer, running).ConfigureAwait(false);
             if (!answer.IsCompletedSuccessfully)

@@ -134,8 +134,17 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IEnumerable<
     private async ValueTask<ValueTask> WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> record, CancellationToken cancellationToken)
     {
         // The end of a scope sends on this thread when nothing is under way. Without one, a loop of sends that are awaited would wait for the thread pool each time.
-        using var scope = buffer.BeginBufferingScope(handle);
-        await buffer.WriteAsync(handle, record, cancellationToken: cancellationToken).ConfigureAwait(false);
+        var scope = buffer.BeginBufferingScope(handle);
+        try
+        {
+            await buffer.WriteAsync(handle, record, cancellationToken: cancellationToken).ConfigureAwait(false);
+        }
+        catch
+        {
+            scope.Dispose();
+            throw;
+        }
+
         var ended = scope.DisposeAsync();
         // While others have scopes on the handle, the end of this one waits for nothing.
         return ended.IsCompletedSuccessfully ? buffer.WhenSettledAsync(handle, cancellationToken) : new ValueTask(ended.AsTask().WaitAsync(cancellationToken));

@@ -191,7 +191,7 @@ public sealed partial class DocumentTests
 
         var all = lines.ToArray();
         Assert.NotEmpty(all);
-        Assert.Empty(all.Where(line => !LocalContainer.IsMatch(line)));
+        Assert.All(all, static line => Assert.Matches(LocalContainer, line));
     }
 
     [GeneratedRegex(@": docker run( --(detach|rm)| --publish 127\.0\.0\.1:\d+:\d+| --env \S+)+ [\w./-]+:[\w.-]+( |$)", RegexOptions.ExplicitCapture, 10_000)]

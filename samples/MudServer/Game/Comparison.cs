@@ -77,10 +77,10 @@ internal sealed class Comparison(IOutputBuffer output, GameSettings settings, Fi
         var inOneScope = await MeasureAsync(hop.Buffer, SendInOneScopeAsync);
         return
         [
-            GameOutput.ForPage($"{Lines} lines, over {hop.Name}:"),
-            GameOutput.ForPage($"  one by one    {oneByOne}"),
-            GameOutput.ForPage($"  in one scope  {inOneScope}"),
-            GameOutput.ForPage($"  The scope is {oneByOne.Time / inOneScope.Time:0} times as fast."),
+            $"{Lines} lines, over {hop.Name}:",
+            $"  one by one    {oneByOne}",
+            $"  in one scope  {inOneScope}",
+            $"  The scope is {oneByOne.Time / inOneScope.Time:0} times as fast.",
         ];
     }
 

@@ -94,7 +94,7 @@ internal sealed class SlowAnswers(GameInput input, IOutputBuffer output, TimePro
     {
         using var scope = output.BeginBufferingScope(connection);
         foreach (var line in lines)
-            await output.WriteAsync(connection, $"{line}\r\n");
+            await output.WriteAsync(connection, $"{GameOutput.ForPage(line)}\r\n");
         await output.WriteAsync(connection, "> "u8.ToArray(), MessageHeader.Prompt);
     }
 }

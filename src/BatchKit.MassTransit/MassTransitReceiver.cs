@@ -121,7 +121,8 @@ public sealed class MassTransitReceiver : IHostedService, IBlockingDisposable
         try
         {
             _leaseConnection = await CallerContext.RunWithout(() => RabbitMqBus.ConnectAsync(rabbit, $"BatchKit {_connection.Options.Prefix} lease", either.Token)).ConfigureAwait(false);
-            await _lease.WaitAsync(_lease.TakeAsync(_leaseConnection, cancellationToken), rabbit.ConnectTimeout, cancellationToken).ConfigureAwait(false);
+            // A cancelled start waits too: a connection that is closed between the declaration and its consumer leaves a number that no one has and no one can take.
+            await _lease.WaitAsync(_lease.TakeAsync(_leaseConnection, cancellationToken), rabbit.ConnectTimeout, CancellationToken.None).ConfigureAwait(false);
         }
         catch (NodeTakenException)
         {

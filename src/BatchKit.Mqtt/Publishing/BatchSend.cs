@@ -192,12 +192,7 @@ internal sealed class ParkedBatches(TopicPolicy policy)
     {
         if (_parked.Count == 0 || !_parked.TryGetValue(sent.Producer, out var parked))
             return;
-        for (var index = parked.Count - 1; index >= 0; index--)
-        {
-            if (parked[index].Number < sent.Number)
-                parked.RemoveAt(index);
-        }
-
+        parked.RemoveAll(group => group.Number < sent.Number);
         if (parked.Count == 0)
             _parked.Remove(sent.Producer);
     }

@@ -116,21 +116,17 @@ internal sealed class MessageInjector(MqttServer server, string senderClientId, 
 
     private void Record(Task injected, int index, PublishManyResults results)
     {
-        if (ResultOf(injected) is { } result)
+        var result = ResultOf(injected);
+        if (result is not null)
             results.Answer(index, (MqttClientPublishReasonCode)result.ReasonCode, result.ReasonString);
-        if (!IsRefused(ResultOf(injected)))
-            Interlocked.Increment(ref _injectedMessages);
+        _ = TryCount(result);
     }
 
     private string? FindRefusal(Task injected)
     {
         var result = ResultOf(injected);
-        if (!IsRefused(result))
-        {
-            Interlocked.Increment(ref _injectedMessages);
+        if (TryCount(result))
             return null;
-        }
-
         // Not tried again: the handler that refuses it is the application's, and what is before it in its batch would be injected twice.
         return $"The server answered {(MqttClientPublishReasonCode)result!.ReasonCode} ({result.ReasonCode}){(string.IsNullOrEmpty(result.ReasonString) ? "" : $": {result.ReasonString}")}.";
     }
@@ -138,7 +134,14 @@ internal sealed class MessageInjector(MqttServer server, string senderClientId, 
     // The server declares a plain task, but the task's result contains the reason code, which an intercepting handler may set.
     private static DispatchApplicationMessageResult? ResultOf(Task injected) => injected is Task<DispatchApplicationMessageResult> { Result: { } result } ? result : null;
 
-    private static bool IsRefused(DispatchApplicationMessageResult? result) => result?.ReasonCode >= LeastRefusal;
+    /// <returns>False when the server refused the message.</returns>
+    private bool TryCount(DispatchApplicationMessageResult? result)
+    {
+        if (result?.ReasonCode >= LeastRefusal)
+            return false;
+        Interlocked.Increment(ref _injectedMessages);
+        return true;
+    }
 
     // A handler of the application has thrown or hung, or the server has stopped.
     private static void Fail(Exception exception, int index, PublishManyResults results) =>

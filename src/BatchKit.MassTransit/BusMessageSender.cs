@@ -54,7 +54,7 @@ internal sealed class BusMessageSender<TMessage>(
         }
     }
 
-    // Whoever waits for it may give it up, so what it uses ends with it.
+    // The caller may give it up, so it disposes of what it uses.
     private async Task SendInScopeAsync(OutputHandle handle, TMessage message, SendGuard<TMessage> guard, CancellationTokenSource timeout, CancellationTokenSource limit)
     {
         using var first = timeout;

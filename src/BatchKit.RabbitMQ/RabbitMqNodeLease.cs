@@ -73,7 +73,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
         }
     }
 
-    /// <summary>Waits for a task that takes the lease. The limit is one of the broker's answers: it begins anew while another process has the number, which has a limit of its own.</summary>
+    /// <summary>Waits for a task that takes the lease. The limit is that of one answer of the broker. It starts again while another process has the number: that wait has a limit of its own.</summary>
     /// <exception cref="TimeoutException">The broker does not answer.</exception>
     public async Task WaitAsync(Task taking, TimeSpan limit, CancellationToken cancellationToken)
     {

@@ -16,7 +16,7 @@ internal sealed class Passwords(GameOutput output, GameInput input)
     private const int SaltBytes = 16;
     private const int HashBytes = 32;
 
-    // A second or two. Who comes then is told so, and does not wait for the guesses of strangers.
+    // So many take a second or two. Another player is asked to try again, in place of a wait for the guesses of strangers.
     private const int MaxWaiting = 10;
 
     private readonly Dictionary<string, HashedPassword> _byName = new(StringComparer.OrdinalIgnoreCase);

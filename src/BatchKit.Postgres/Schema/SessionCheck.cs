@@ -41,7 +41,7 @@ internal static class SessionCheck
                 + $"Set {Isolation} to 'read committed' for the user, or put Options='-c {Isolation}=read\\ committed' into the connection string."));
         }
 
-        // Only a warning says that a commit is not on the synchronous standby. The levels above it are error, and fatal and panic in older versions.
+        // The server reports a commit that is not on the synchronous standby by a warning alone. The levels above it are error, and fatal and panic in older versions.
         if (messages is "error" or "fatal" or "panic")
         {
             throw Detached.InSync(new InvalidOperationException(
